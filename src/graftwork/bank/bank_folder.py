@@ -46,6 +46,7 @@ from graftwork.errors import ConfigError, GraftworkError, IncompatibleModule, St
 from graftwork.io.files import read_json, storage_errors, sync_folder, write_json
 from graftwork.io.json_limits import MODULE
 from graftwork.io.locks import hold_lock
+from graftwork.io.new_folder import new_folder
 from graftwork.io.plain_files import inside, require_plain_folder
 from graftwork.module.module_place import module_folder
 
@@ -69,21 +70,12 @@ class BankFolder:
         with storage_errors(root):
             if (root / "bank.json").exists():
                 raise StorageError("a bank exists already", where=str(root), do="add tasks to it: graft bank add")
-            if root.exists() and any(root.iterdir()):
-                raise StorageError("the folder is not empty", where=str(root), do="choose another path")
-            root.parent.mkdir(parents=True, exist_ok=True)
-            made = Path(tempfile.mkdtemp(dir=root.parent, prefix=f".{root.name}."))
-            try:
-                (made / TASKS).mkdir()
-                (made / ".lock").touch()
-                first = Ledger().next("create")
-                append(made / "ledger.jsonl", first)
-                cls(made)._write(BankState(backbone, precision, head=first.hash))
-                made.chmod(0o755)
-                os.rename(made, root)
-                sync_folder(root.parent)
-            finally:
-                shutil.rmtree(made, ignore_errors=True)
+        with storage_errors(root), new_folder(root) as made:
+            (made / TASKS).mkdir()
+            (made / ".lock").touch()
+            first = Ledger().next("create")
+            append(made / "ledger.jsonl", first)
+            cls(made)._write(BankState(backbone, precision, head=first.hash))
         return cls(root)
 
     def state(self) -> BankState:

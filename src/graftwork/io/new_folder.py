@@ -19,7 +19,7 @@ def new_folder(folder: Path) -> Iterator[Path]:
     Raises `StorageError` for a folder with anything in it.
     """
     with storage_errors(folder):
-        taken = folder.exists() and (not folder.is_dir() or any(folder.iterdir()))
+        taken = folder.exists() and any(folder.iterdir())
     if taken:
         raise StorageError("the folder is not empty", where=str(folder), do="choose another path")
     with storage_errors(folder):
