@@ -38,10 +38,10 @@ Teacher = Callable[..., tuple[TaskModule, CompressionData]]
 )
 def test_merged_it_answers_as_before(tmp_path: Path, teacher: Teacher, method: str, kind: str) -> None:
     module, data = teacher(kind, method)
-    done = Merge().apply(module, tmp_path / "a", data, seed=0)
+    facts = Merge().apply(module, tmp_path / "a", data, seed=0)
     shutil.move(tmp_path / "a", tmp_path / "moved")
     made = TaskModule.load(tmp_path / "moved")
-    assert done.facts["largest_difference"] < 1e-4 and made.description["backbone"]["id"] == CARRIED
+    assert facts["largest_difference"] < 1e-4 and made.description["backbone"]["id"] == CARRIED
     texts = data.train.examples
     before, after = module.fitted.logits(texts), made.fitted.logits(texts)
     assert np.abs(np.asarray(getattr(before, "flat", before)) - np.asarray(getattr(after, "flat", after))).max() < 1e-4

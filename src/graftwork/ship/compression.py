@@ -8,7 +8,7 @@ a copy of it (`folding.folded`, or the module's backbone), change that, and writ
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar, Protocol, runtime_checkable
 
@@ -29,14 +29,6 @@ class CompressionData:
     unlabelled: tuple[Example, ...] = ()  # more texts without labels, for a teacher to predict
 
 
-@dataclass(frozen=True)
-class Compressed:
-    """The outcome of one compression that was applied."""
-
-    facts: Mapping[str, Any] = field(default_factory=dict)  # JSON: what was removed, counts, settings chosen
-    seconds: float = 0.0  # wall time
-
-
 class Compression(Protocol):
     """One way of making a task module smaller or faster."""
 
@@ -50,8 +42,10 @@ class Compression(Protocol):
 
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
-    ) -> Compressed:
+    ) -> Mapping[str, Any]:
         """Write the compressed module to the new `folder`, with a self-test of its own logits.
+
+        Returns facts for the report, as JSON: counts, what was removed, the settings that were chosen.
 
         Raises `GraftworkError`; the caller removes what was written then.
         """

@@ -120,7 +120,9 @@ class RungSearch:
         progress(0.0, "applying")
         folder = self.work / str(len(self.tried))
         try:
-            done = compression.apply(self.base, folder, self.data, seed=self.seed, progress=progress)
+            began = time.monotonic()
+            facts = compression.apply(self.base, folder, self.data, seed=self.seed, progress=progress)
+            seconds = time.monotonic() - began
             with one_thread():
                 made = unwrapped(TaskModule.load(folder, device="cpu"))
         except StorageError:
@@ -137,7 +139,7 @@ class RungSearch:
             made, pace(self.original, made, validation.examples, self.aim == "joules"), stored_with_backbone(made)
         )
         kept, verdict = self._verdict(compression.EXACT, loss, stage)
-        self.tried.append(RungTried(label, verdict, kept, loss, stage, done.facts, done.seconds))
+        self.tried.append(RungTried(label, verdict, kept, loss, stage, facts, seconds))
         if kept:
             self.stage = stage
             self.base = self.base if is_exported(folder) else made

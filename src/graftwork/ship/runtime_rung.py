@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from graftwork.core.method import Entries
 from graftwork.core.progress import Progress, silent
 from graftwork.errors import UnknownName
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import exporters
-from graftwork.ship.compression import Compressed, CompressionData
+from graftwork.ship.compression import CompressionData
 from graftwork.ship.export import write_export
 from graftwork.ship.exporter import Opens, Quantizes
 from graftwork.ship.unwrapped import unwrapped
@@ -38,12 +38,10 @@ class RuntimeRung:
 
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
-    ) -> Compressed:
+    ) -> Mapping[str, Any]:
         """Export the module. Raises `IncompatibleModule` if the runtime gives other logits, and as `export`."""
-        began = time.monotonic()
         told, _ = write_export(module, folder, self.runtime, self.int8, progress)
-        facts = {name: told[name] for name in ("texts", "largest_difference", INT8) if name in told}
-        return Compressed(facts, time.monotonic() - began)
+        return {name: told[name] for name in ("texts", "largest_difference", INT8) if name in told}
 
 
 def runtimes() -> list[str]:

@@ -10,10 +10,9 @@ from typing import Any
 from graftwork.backbones.word_vectors import WordVectorBackbone
 from graftwork.core.backbone import Backbone
 from graftwork.core.configured_methods import configured, method_from_config
-from graftwork.core.example import Example
 from graftwork.core.method import THRESHOLDS_FACT, Setting
 from graftwork.data.readers.word_vector_folder import write_folder
-from graftwork.module.module_files import read_delta, read_self_test
+from graftwork.module.module_files import read_delta
 from graftwork.module.module_place import CARRIED, OWN_BACKBONE
 from graftwork.module.task_module import TaskModule, save_module
 from graftwork.module.thresholds import with_thresholds
@@ -65,7 +64,7 @@ def save_standalone(
         delta = {"shares": _last(opened), "weight": head.weight, "bias": head.bias}
     thresholds = facts.pop(THRESHOLDS_FACT, None)
     fitted = with_thresholds(method_from_config(config).restore(setting, delta, facts), thresholds)
-    examples = self_test_texts(module)
+    examples = [replace(example, source=None) for example in module.self_test_examples()]
     about = {name: told[name] for name in SAME if name in told} | {
         "method": config,
         "precision": precision,
@@ -84,19 +83,6 @@ def stored_bits(module: TaskModule) -> int:
         return BITS[told["precision"]]
     how = own_settings(module.folder / OWN_BACKBONE).get(STORED_AS)
     return BITS.get(str(how), BITS[told["precision"]])
-
-
-def self_test_texts(module: TaskModule) -> list[Example]:
-    """Return the inputs of a module's self-test as examples; they must be texts."""
-    stored = read_self_test(module.folder)
-    return [
-        Example(f"selftest/{number}", {role: _restored(given) for role, given in inputs.items()})
-        for number, inputs in enumerate(stored["inputs"])
-    ]
-
-
-def _restored(given: Any) -> Any:
-    return tuple(given) if isinstance(given, list) else given
 
 
 def _last(backbone: Backbone) -> Any:

@@ -33,9 +33,9 @@ QUICK = {"epochs": 2, "invented": 1}
 )
 def test_half_the_blocks_learn_and_open_as_a_module(tmp_path: Path, teacher: Teacher, kind: str, pair: bool) -> None:
     module, data = teacher(kind, pair=pair)
-    done = Distil(**QUICK).apply(module, tmp_path / "student", data, seed=0)
+    facts = Distil(**QUICK).apply(module, tmp_path / "student", data, seed=0)
     student = TaskModule.load(tmp_path / "student")
-    assert student.backbone is not None and student.backbone.card.blocks == 1 and done.facts["blocks_kept"] == [0]
+    assert student.backbone is not None and student.backbone.card.blocks == 1 and facts["blocks_kept"] == [0]
     assert student.roles == module.roles and student.difference == 0
     answers = flat(student.fitted.logits(data.validation.examples))
     assert answers.shape == flat(module.fitted.logits(data.validation.examples)).shape
@@ -58,10 +58,10 @@ def test_a_student_comes_near_its_teacher(tmp_path: Path, teacher: Teacher) -> N
     expected, apart = module.fitted.logits(data.train.examples), []
     for epochs, rate in ((1, 1e-9), (15, 3e-3)):
         made = Distil(epochs=epochs, learning_rate=rate, teacher=1.0, features=0.0, invented=1)
-        done = made.apply(module, tmp_path / str(epochs), further, seed=0)
+        facts = made.apply(module, tmp_path / str(epochs), further, seed=0)
         found = TaskModule.load(tmp_path / str(epochs)).fitted.logits(data.train.examples)
         apart.append(float(np.square(flat(found) - flat(expected)).mean()))
-    assert apart[1] < apart[0] / 2 and done.facts["answered_by_teacher"] == 3 * len(data.train.examples)
+    assert apart[1] < apart[0] / 2 and facts["answered_by_teacher"] == 3 * len(data.train.examples)
 
 
 @pytest.mark.slow
@@ -93,10 +93,10 @@ def test_the_teacher_answers_once_for_several_students(
 
 def test_word_vectors_are_made_of_the_network(tmp_path: Path, teacher: Teacher) -> None:
     module, data = teacher()
-    done = Distil(student="static", width=8, words=60, **QUICK).apply(module, tmp_path / "static", data, seed=0)
+    facts = Distil(student="static", width=8, words=60, **QUICK).apply(module, tmp_path / "static", data, seed=0)
     student = TaskModule.load(tmp_path / "static")
     assert student.backbone is not None and student.backbone.card.family == "word_vectors"
-    assert (done.facts["words"], student.backbone.card.width) == (60, 8)
+    assert (facts["words"], student.backbone.card.width) == (60, 8)
     assert [answer["label"] in module.task.labels for answer in student.predict(["so fine", "never seen"])] == [
         True
     ] * 2
@@ -105,8 +105,8 @@ def test_word_vectors_are_made_of_the_network(tmp_path: Path, teacher: Teacher) 
 @pytest.mark.slow
 def test_another_network_learns_from_any_module(tmp_path: Path, teacher: Teacher) -> None:
     module, data = teacher(method="adapter")
-    done = Distil(student="random:tiny_text", **QUICK).apply(module, tmp_path / "student", data, seed=0)
-    assert done.facts["blocks"] == 2
+    facts = Distil(student="random:tiny_text", **QUICK).apply(module, tmp_path / "student", data, seed=0)
+    assert facts["blocks"] == 2
     assert TaskModule.load(tmp_path / "student").difference == 0
 
 

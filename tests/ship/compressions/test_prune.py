@@ -20,11 +20,9 @@ Teacher = Callable[..., tuple[TaskModule, CompressionData]]
 )
 def test_tensors_are_smaller_and_the_module_opens(tmp_path: Path, teacher: Teacher, kind: str, pair: bool) -> None:
     module, data = teacher(kind, pair=pair)
-    done = Prune(columns=0.25, epochs=1, invented=0).apply(module, tmp_path / "pruned", data, seed=0)
+    facts = Prune(columns=0.25, epochs=1, invented=0).apply(module, tmp_path / "pruned", data, seed=0)
     pruned = TaskModule.load(tmp_path / "pruned")
-    assert (done.facts["columns"], done.facts["columns_kept"]) == (64, 16) and 0 < done.facts[
-        "importance_removed"
-    ] < 0.75
+    assert (facts["columns"], facts["columns_kept"]) == (64, 16) and 0 < facts["importance_removed"] < 0.75
     assert pruned.backbone is not None and module.backbone is not None
     assert {tuple(site.weight.shape) for site in pruned.backbone.sites("mlp.up").values()} == {(16, 32)}
     assert pruned.backbone.card.parameters == module.backbone.card.parameters - 2 * 48 * (2 * 32 + 1)

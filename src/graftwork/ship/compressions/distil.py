@@ -3,10 +3,10 @@ al. 2015, arXiv:1503.02531; Sanh et al. 2019, arXiv:1910.01108)."""
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import text_of
@@ -17,7 +17,7 @@ from graftwork.pretrained.open_backbone import opened_like
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.write_folder import as_transformer
 from graftwork.registry import compressions
-from graftwork.ship.compression import Compressed, CompressionData, require_fit
+from graftwork.ship.compression import CompressionData, require_fit
 from graftwork.ship.fewer_blocks import spread, with_blocks
 from graftwork.ship.folding import folded_network, own_network, unchangeable, unfoldable
 from graftwork.ship.standalone import save_standalone
@@ -90,19 +90,18 @@ class Distil:
 
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
-    ) -> Compressed:
+    ) -> Mapping[str, Any]:
         """Make the student, teach it, and write it as a module with a network of its own.
 
         Raises `ConfigError` for settings or a module that do not fit, `Diverged` for a learning rate too high.
         """
         require_fit("distil", self, module)
-        began = time.monotonic()
         network, made = self._network(module, data)
         rate = self.learning_rate or (STATIC_RATE if self.student == STATIC else RATE)
         lesson = Teaching(self.epochs, rate, self.temperature, self.teacher, self.features, self.invented)
         student = taught(module, network, data, lesson, seed=seed, progress=progress)
         save_standalone(module, folder, student.backbone, head=student.head)
-        return Compressed(made | dict(student.facts), time.monotonic() - began)
+        return made | dict(student.facts)
 
     def _network(self, module: TaskModule, data: CompressionData) -> tuple[Backbone, dict[str, object]]:
         """Return the untrained student, and facts about it. What can't be folded into its weights, it must learn."""

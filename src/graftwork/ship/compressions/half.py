@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import torch
 
@@ -15,7 +15,7 @@ from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.stored_bits import BITS
 from graftwork.pretrained.write_folder import tensors_of
 from graftwork.registry import compressions
-from graftwork.ship.compression import Compressed, CompressionData
+from graftwork.ship.compression import CompressionData
 from graftwork.ship.folding import own_network, unchangeable
 from graftwork.ship.standalone import save_standalone, stored_bits
 
@@ -49,9 +49,8 @@ class Half:
 
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
-    ) -> Compressed:
+    ) -> Mapping[str, Any]:
         """Round every weight of the network; the head and what stays in the delta are not rounded."""
-        began = time.monotonic()
         network, head = own_network(module)
         save_standalone(module, folder, network, head=head, stored_as=self.dtype)
-        return Compressed({"dtype": self.dtype}, time.monotonic() - began)
+        return {"dtype": self.dtype}

@@ -3,10 +3,10 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +17,7 @@ from graftwork.core.ragged import flat
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.stored_bits import BITS
 from graftwork.registry import compressions
-from graftwork.ship.compression import Compressed, CompressionData
+from graftwork.ship.compression import CompressionData
 from graftwork.ship.folding import own_network, unchangeable
 from graftwork.ship.standalone import save_standalone, stored_bits
 
@@ -39,16 +39,14 @@ class Int8:
 
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
-    ) -> Compressed:
+    ) -> Mapping[str, Any]:
         """Quantise the matrices and write the module, which computes all else in fp32."""
-        began = time.monotonic()
         network, head = own_network(module)
         made = save_standalone(module, folder, network, head=head, stored_as="int8", precision="fp32")
         progress(0.5, "comparing the answers")
         examples = data.validation.examples
         before, after = flat(module.fitted.logits(examples)), flat(made.fitted.logits(examples))
-        facts = {"largest_difference": float(np.abs(before - after).max()), "cosine_of_logits": _cosine(before, after)}
-        return Compressed(facts, time.monotonic() - began)
+        return {"largest_difference": float(np.abs(before - after).max()), "cosine_of_logits": _cosine(before, after)}
 
 
 def _cosine(before: NDArray[np.float64], after: NDArray[np.float64]) -> float:

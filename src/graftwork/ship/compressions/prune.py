@@ -3,17 +3,17 @@
 
 from __future__ import annotations
 
-import time
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from graftwork.core.method import AS_IT_COMES, Entries
 from graftwork.core.progress import Progress, silent
 from graftwork.module.task_module import TaskModule
 from graftwork.pretrained.write_folder import as_transformer
 from graftwork.registry import compressions
-from graftwork.ship.compression import Compressed, CompressionData, require_fit
+from graftwork.ship.compression import CompressionData, require_fit
 from graftwork.ship.fewer_columns import importance, unprunable, without_columns
 from graftwork.ship.folding import folded_network, unfoldable
 from graftwork.ship.standalone import save_standalone
@@ -53,13 +53,12 @@ class Prune:
 
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
-    ) -> Compressed:
+    ) -> Mapping[str, Any]:
         """Remove the columns, teach the rest, and write it as a module with a network of its own.
 
         Raises `ConfigError` for settings or a module that do not fit, `Diverged` for a learning rate too high.
         """
         require_fit("prune", self, module)
-        began = time.monotonic()
         progress(0.0, "measuring what columns matter")
         whole = folded_network(module)
         scores = importance(whole, module.task, data.train)
@@ -70,4 +69,4 @@ class Prune:
         student = taught(module, network, data, lesson, seed=seed, progress=progress)
         save_standalone(module, folder, student.backbone, head=student.head)
         facts = {"columns": len(scores[0]), "columns_kept": kept, "importance_removed": lost}
-        return Compressed(facts | dict(student.facts), time.monotonic() - began)
+        return facts | dict(student.facts)

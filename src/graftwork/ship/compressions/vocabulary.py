@@ -5,8 +5,7 @@ from __future__ import annotations
 
 import copy
 import dataclasses
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, ClassVar
@@ -25,7 +24,7 @@ from graftwork.pretrained.tokenising import TextReader
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.pretrained.write_folder import as_transformer, config_of
 from graftwork.registry import compressions
-from graftwork.ship.compression import Compressed, CompressionData
+from graftwork.ship.compression import CompressionData
 from graftwork.ship.fewer_blocks import tell
 from graftwork.ship.folding import own_network, unchangeable
 from graftwork.ship.standalone import save_standalone
@@ -54,9 +53,8 @@ class FewerTokens:
 
     def apply(
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
-    ) -> Compressed:
+    ) -> Mapping[str, Any]:
         """Collect the tokens of all texts, untruncated, and write the smaller network. Raises `ConfigError`."""
-        began = time.monotonic()
         network, head = own_network(module)
         texts = [*data.train.examples, *data.unlabelled]
         used = _tokens(network, texts) | set(range(min(self.common, network.tokenizer.get_vocab_size())))
@@ -78,7 +76,7 @@ class FewerTokens:
             assert backbone is not None
             encoded = backbone.encode(data.validation.examples)
             facts |= {f"unknown_{name}": encoded.unknown, f"read_{name}": sum(map(len, encoded.ids))}
-        return Compressed(facts | {"of": "the validation texts, in tokens"}, time.monotonic() - began)
+        return facts | {"of": "the validation texts, in tokens"}
 
 
 def _tokens(network: TransformerBackbone, examples: Sequence[Example]) -> set[int]:

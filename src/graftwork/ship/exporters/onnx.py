@@ -16,7 +16,7 @@ from graftwork.module.task_module import TaskModule
 from graftwork.registry import exporters, kinds
 from graftwork.ship.onnx_parts import changed_part, graph_parts, parts_of, parts_of_task
 from graftwork.ship.onnx_readme import DOCKERFILE, example_of, readme_of
-from graftwork.ship.onnx_runtime import GRAPH, TOKENIZER, OnnxNetwork, open_network, reader_told
+from graftwork.ship.onnx_runtime import GRAPH, TOKENIZER, open_network, reader_told
 from graftwork.ship.onnx_tasks import TASKS, open_tasks
 
 EXAMPLE = "example.py"
@@ -25,6 +25,10 @@ VNNI = ("avx512_vnni", "avx_vnni")  # without them, sums of 8-bit products may o
 
 class Onnx:
     """Implements `Exporter`, `Opens`, `ExportsBanks` and `Quantizes`."""
+
+    open = staticmethod(open_network)
+    parts = staticmethod(parts_of)
+    changed_part = staticmethod(changed_part)
 
     def unfit(self, module: TaskModule) -> str:
         """Return a reason unless the module is a transformer encoder of texts with a head that gives logits."""
@@ -78,20 +82,6 @@ class Onnx:
         write_json(told_in[0], told | {"export": told["export"] | {"reduce_range": reduce_range}})
         for path in [*told_in, *(folder / TASKS).glob("*.json")]:
             write_json(path, read_json(path) | {"precision": "int8"})
-
-    def open(self, folder: Path, description: Mapping[str, Any]) -> OnnxNetwork:
-        """Open graph and tokenizer with onnxruntime. Raises `IncompatibleModule`, `MissingExtra`."""
-        return open_network(folder, description)
-
-    def parts(self, folder: Path, description: Mapping[str, Any], examples: Sequence[Example]) -> dict[str, Any]:
-        """Return digests of tokens, thresholds and weights, and the numbers of operators."""
-        return parts_of(folder, description, examples)
-
-    def changed_part(
-        self, folder: Path, description: Mapping[str, Any], recorded: Mapping[str, Any], examples: Sequence[Example]
-    ) -> str:
-        """Return which part differs from what was recorded, or an empty string."""
-        return changed_part(folder, description, recorded, examples)
 
     def logits(self, folder: Path, module: TaskModule, examples: Sequence[Example]) -> Logits:
         """Return the logits that onnxruntime computes."""
