@@ -61,7 +61,7 @@ def module(backbone: Backbone, method: str, seed: int) -> TaskModule:
         with torch.no_grad():
             for weight in model.delta().values():
                 weight.add_(0.02 * torch.randn_like(weight))
-        model.rest_on(backbone)
+        model.share_frozen_weights(backbone)
         fitted = FittedModel(model, {"towers": 1})
     return TaskModule(Path(), task, fitted, {"roles": ["text"]}, backbone)
 

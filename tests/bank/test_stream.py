@@ -17,7 +17,7 @@ from graftwork.bank import bank_folder as store
 from graftwork.bank import integrity, stream_training
 from graftwork.bank import stream as streaming
 from graftwork.bank.bank_folder import BankFolder
-from graftwork.bank.integrity import Witness
+from graftwork.bank.integrity import UnchangedCheck
 from graftwork.bank.stream import Stream, stream
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, GraftworkError, IncompatibleModule, StorageError
@@ -215,8 +215,8 @@ def test_it_goes_on_where_another_version_gives_other_bits(
 ) -> None:
     """Graftwork was upgraded meanwhile, or numpy."""
     streamed(tasks[:1], tmp_path)
-    logits = Witness._logits
-    monkeypatch.setattr(Witness, "_logits", lambda self, folder: f"other {logits(self, folder)}")
+    logits = UnchangedCheck._logits
+    monkeypatch.setattr(UnchangedCheck, "_logits", lambda self, folder: f"other {logits(self, folder)}")
     with pytest.raises(IncompatibleModule, match="its self-test gives other logits"):
         streamed(tasks, tmp_path)
     if changed == "sources":

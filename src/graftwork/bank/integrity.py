@@ -1,4 +1,4 @@
-"""Integrity of a bank: the check of all its parts, and the witness that files and logits stay bit-identical."""
+"""Integrity of a bank: the check of all its parts, and the check that files and logits stay bit-identical."""
 
 from __future__ import annotations
 
@@ -30,8 +30,8 @@ class VersionRecord:
     logits: str  # sha256 of the self-test's logits
 
 
-class Witness:
-    """The recorded state of each task of a bank, from when it was first seen or from an earlier command."""
+class UnchangedCheck:
+    """Records file hashes and self-test logits of every task of a bank, and raises where they have changed since."""
 
     def __init__(self, store: BankFolder, device: str, backbone: Backbone | None, noted: Mapping[str, Any]):
         """`noted` are `notes` from the same processor and the same code: on others, logits differ in the last bits.

@@ -9,7 +9,7 @@ from typing import Any
 
 from graftwork.bank.bank_folder import BankFolder
 from graftwork.bank.forgetting import figures
-from graftwork.bank.integrity import Witness
+from graftwork.bank.integrity import UnchangedCheck
 from graftwork.bank.stream_history import History, Row
 from graftwork.bank.stream_tasks import How, StreamTask, of_this_task
 from graftwork.bank.task_version import PlacedTask, state_with
@@ -46,7 +46,7 @@ class IntoBank:
         noted: Mapping[str, Any] = self.history.more.get("self_tests", {})
         comparable = noted.get("arithmetic") == self._arithmetic
         known = noted["tasks"] if comparable else {}
-        self.witness = Witness(self.store, chosen["device"], shared.backbone, known)
+        self.unchanged = UnchangedCheck(self.store, chosen["device"], shared.backbone, known)
 
     def take(self, asked: StreamTask, progress: Progress) -> Row:
         """Train one task unless the bank has it, add it, and compare all others with their records.
@@ -65,7 +65,7 @@ class IntoBank:
         progress(1.0, "comparing the others")
         placed, adding = self._add(run, name)
         watch = Stopwatch()
-        compared = self.witness.compare(added=name)
+        compared = self.unchanged.compare(added=name)
         row: Row = {"task": name, "kind": session.dataset.task.kind, "question": question} | _results_of(
             run, session.dataset
         )
@@ -77,7 +77,7 @@ class IntoBank:
         scores = [other["score"]["score"] for other in others]
         scores.append(row["score"]["score"])
         row["figures"] = asdict(figures([scores[: i + 1] for i in range(len(scores))]))
-        self.history.more["self_tests"] = {"arithmetic": self._arithmetic, "tasks": self.witness.notes}
+        self.history.more["self_tests"] = {"arithmetic": self._arithmetic, "tasks": self.unchanged.notes}
         self.history.put(row)
         return row
 
@@ -94,7 +94,7 @@ class IntoBank:
         if placed is not None and self.store.entry(name).description["run"] == run.result.id:
             return placed, None
         watch = Stopwatch()
-        self.store.add(run.folder / "module", name, self.witness.open)
+        self.store.add(run.folder / "module", name, self.unchanged.open)
         seconds = watch.read().wall_seconds
         return self.store.state().tasks[name], seconds
 

@@ -90,7 +90,7 @@ def place_in_bank(
     if own is not None and backbone is None:
         require_kept(own)  # the user did not give it by name
     if own is not None and method is not None:
-        _require_written(folder, task, method, state)
+        _require_writing_bank(folder, task, method, state)
     own_precision = state.precision if precision == "auto" and state.precision else precision
     return PlaceInBank(folder, name, backbone or own or DEFAULT_BACKBONE, own_precision)
 
@@ -135,8 +135,8 @@ def _require_same(folder: Path, backbone: str, state: BankState) -> None:
         raise _other("the bank is on another backbone", folder, found, expected)
 
 
-def _require_written(folder: Path, task: Task, method: str, state: BankState) -> None:
-    """Raise `IncompatibleModule` where the task needs the decoder of the bank's backbone, and the bank is without."""
+def _require_writing_bank(folder: Path, task: Task, method: str, state: BankState) -> None:
+    """Raise `IncompatibleModule` if the task writes texts, and the bank uses its backbone's encoder alone."""
     from graftwork.bank.task_version import WRITER_FIRST, told_backbone
     from graftwork.core.configured_methods import parse_method
     from graftwork.core.kind import WritesTexts

@@ -269,7 +269,10 @@ class Backbone(Protocol):
 
 @runtime_checkable
 class PlacesParts(Protocol):
-    """A backbone that gives the depth of parts outside its blocks that are not registered in order of depth."""
+    """A backbone with parts outside its blocks whose depth does not follow from the order of its modules.
+
+    An example is the table of relative positions in T5. Layer-wise learning rates need the depth of every part.
+    """
 
     @property
     def learns_like(self) -> Mapping[str, str]:

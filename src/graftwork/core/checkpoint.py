@@ -42,8 +42,8 @@ class Keeper(Protocol):
     def found(self) -> Checkpoint | None:
         """Return an earlier attempt's last checkpoint, or None. The caller must resume from it: its costs count."""
 
-    def is_paid(self, split: str, depth: int | None) -> bool:
-        """Return whether an earlier attempt was charged for this frozen pass; from now on it counts as paid."""
+    def already_charged(self, split: str, depth: int | None) -> bool:
+        """Record that this fit is charged for this frozen pass; return True if an earlier attempt was already."""
 
     def steps(self) -> AbstractContextManager[Keep]:
         """Return a context in which steps are taken; the `Keep` it yields is called between any two of them.
@@ -59,7 +59,7 @@ class NothingKept:
     def found(self) -> None:
         """Return None: the fit starts from the beginning."""
 
-    def is_paid(self, split: str, depth: int | None) -> bool:
+    def already_charged(self, split: str, depth: int | None) -> bool:
         """Return False: there was no earlier attempt."""
         return False
 

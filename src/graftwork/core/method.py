@@ -140,13 +140,13 @@ class Workbench:
     training: int = 0  # its number among trainings from the same weights; added to every seed but that of "init"
     earlier: FindTraining | None = None  # None: no run is looked up
     keeper: Keeper = field(default_factory=NothingKept)  # stores checkpoints, for a fit that may take minutes
-    taught: TrainingLoss | None = None  # the loss for the targets of `train`, if they are a teacher's
+    teacher_loss: TrainingLoss | None = None  # the loss for the targets of `train`, if they are a teacher's
     heeded: dict[str, Any] = field(default_factory=dict)  # facts on optional settings that this fit has used
 
     @property
-    def learns(self) -> TrainingLoss:
+    def training_loss(self) -> TrainingLoss:
         """The training loss: that of a teacher's targets, else with the task's class weights, else the kind's."""
-        return self.taught or self.class_weights or self.setting.kind
+        return self.teacher_loss or self.class_weights or self.setting.kind
 
     @cached_property
     def class_weights(self) -> ClassWeights | None:

@@ -170,13 +170,13 @@ class Model(nn.Module):
         for block in list(self.backbone.sites("block").values())[self.start :]:
             block.requires_grad_(True)
 
-    def rest(self, role: str) -> None:
+    def freeze_sites(self, role: str) -> None:
         """Freeze the sites of `role`: they keep their weights and are excluded from the delta."""
-        assert not self._shared, "what is shared rests anyway"
+        assert not self._shared, "what is shared is frozen anyway"
         for site in self.backbone.sites(role).values():
             site.requires_grad_(False)
 
-    def rest_on(self, backbone: Backbone) -> None:
+    def share_frozen_weights(self, backbone: Backbone) -> None:
         """Use the frozen weights of `backbone`, of which this model has a copy, so that memory holds them once."""
         shared = dict(backbone.module.named_modules())
         for path, module in self.network.named_modules():

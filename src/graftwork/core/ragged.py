@@ -107,7 +107,7 @@ def repeated_as(answer: NDArray[np.float64], targets: Numbers) -> Numbers:
 
 
 def _tiled(answer: NDArray[Any], rows: int) -> NDArray[Any]:
-    """(C,) -> (rows, C); one output with fields of its own, (1,) -> (rows,)."""
+    """Repeat one answer (C,) as (rows, C); a structured array (1,), as of texts, as (rows,)."""
     return np.repeat(answer, rows) if answer.dtype.names else np.tile(answer, (rows, 1))
 
 

@@ -147,7 +147,7 @@ def no_tags(name: str, given: Instruction) -> ConfigError:
     )
 
 
-def share_reading(writer: Backbone, reader: Backbone) -> None:
+def share_encoder_weights(writer: Backbone, reader: Backbone) -> None:
     """Let the encoder of `writer` use the weights of `reader`, the same encoder opened separately, to save memory."""
     from graftwork.nn.packed_linear import LinearMap
 

@@ -55,7 +55,7 @@ class Contrastive:
     def attach(self, model: Model) -> None:
         """Train everything except the token embeddings."""
         model.own_blocks(0, self.decay)
-        model.rest("embedding")
+        model.freeze_sites("embedding")
 
     def fit(self, bench: Workbench) -> FittedModel:
         """Train on pairs, then fit the linear layer with its penalty chosen on validation."""
@@ -76,7 +76,7 @@ class Contrastive:
             counter = StepCounter(bench.tally)
             given, asked = (torch.from_numpy(answer(model, one, None, counter)).float() for one in (train, validation))
         fit, reached, flops = fit_best_linear(
-            (given, torch.from_numpy(classes)), asked, bench.learns, setting.kind.outputs(setting.task),
+            (given, torch.from_numpy(classes)), asked, bench.training_loss, setting.kind.outputs(setting.task),
             scorer(bench, validation),
         )  # fmt: skip
         bench.tally.add_model(flops)

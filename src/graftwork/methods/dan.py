@@ -288,7 +288,12 @@ class Dan:
 
     def _epoch(self, bench: Workbench, network: Network, learning: _Learning, train: Bags) -> float:
         """Train for one epoch; return its mean loss."""
-        learns, targets, random, losses = bench.learns, torch.from_numpy(bench.train.targets), learning.random, []
+        objective, targets, random, losses = (
+            bench.training_loss,
+            torch.from_numpy(bench.train.targets),
+            learning.random,
+            [],
+        )
         size = min(LARGEST_BATCH, max(2, len(targets) // STEPS_AT_LEAST))
         for rows in np.array_split(random.permutation(len(targets)), max(1, len(targets) // size)):
             bags = [
@@ -296,7 +301,7 @@ class Dan:
                 for row in rows.tolist()
                 for part in range(network.texts)
             ]
-            loss = learns.loss(network(bags, sparse=True), targets[rows])
+            loss = objective.loss(network(bags, sparse=True), targets[rows])
             learning.step(loss)
             losses.append(float(loss.detach()))
         return sum(losses) / len(losses)

@@ -43,7 +43,7 @@ class Full:
         """Train everything, including the token embeddings unless they are frozen."""
         model.own_blocks(0, self.decay)
         if self.embeddings == "frozen":
-            model.rest("embedding")
+            model.freeze_sites("embedding")
 
     fit = fit_by_gradient
     restore = restore_by_attaching

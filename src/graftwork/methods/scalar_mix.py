@@ -71,7 +71,7 @@ class ScalarMix:
 
         Raises `Diverged` when no epoch has a validation score.
         """
-        learns, targets = bench.learns, kept_targets(bench.train, train.encoded)
+        objective, targets = bench.training_loss, kept_targets(bench.train, train.encoded)
         features, held = (features_of_blocks(one, len(scale) - 1) for one in (train, validation))  # (N, L + 1, P) each
         score, best = scorer(bench, validation.encoded), (-math.inf, 0, dict[str, Tensor]())
         network = MixHead(scale, start)
@@ -86,7 +86,7 @@ class ScalarMix:
         for epoch in range(1, self.epochs + 1):
             losses = []
             for rows in batches_of_features(train.encoded, len(features), shuffle):
-                loss = learns.loss(network(features[rows]), targets[rows])
+                loss = objective.loss(network(features[rows]), targets[rows])
                 optimiser.zero_grad()
                 (loss + self.pull * network.scores.square().sum()).backward()
                 optimiser.step()

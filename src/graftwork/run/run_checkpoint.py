@@ -63,8 +63,8 @@ class RunCheckpoint:
         with waiting() as signals:
             yield _Keep(self, signals)
 
-    def is_paid(self, split: str, depth: int | None) -> bool:
-        """Return whether an earlier attempt was charged for this pass; mark it as opened."""
+    def already_charged(self, split: str, depth: int | None) -> bool:
+        """Record that this attempt has opened the pass; return True if an earlier one was charged for it."""
         self._opened.add((split, depth))
         return (split, depth) in self._paid
 

@@ -21,8 +21,11 @@ HOST = re.compile(rb"[\w.~!$&'()*+,;=:%\[\]-]*", re.ASCII)
 TLS_HELLO = b"\x16\x03"
 
 
-class Door(HttpToolsProtocol):
-    """Uvicorn's protocol within limits. `turned_away` is called with each refusal and the client's address."""
+class LimitedHttpProtocol(HttpToolsProtocol):
+    """Uvicorn's HTTP protocol with limits on connections, and on the length and duration of a request's head.
+
+    `turned_away` is called with each refusal and the client's address.
+    """
 
     def __init__(
         self,
@@ -46,9 +49,11 @@ class Door(HttpToolsProtocol):
         self._asked = self.loop.time()
         self._expect_head()
         if len(self.connections) > self._limits.connections:
-            others = (door for door in self.connections if isinstance(door, Door) and door is not self)
-            idle = (door for door in others if not (door._under_way or door.transport.is_closing()))
-            min(idle, key=lambda door: door._asked, default=self)._make_room()
+            others = (
+                other for other in self.connections if isinstance(other, LimitedHttpProtocol) and other is not self
+            )
+            idle = (other for other in others if not (other._under_way or other.transport.is_closing()))
+            min(idle, key=lambda other: other._asked, default=self)._make_room()
 
     def data_received(self, data: bytes) -> None:
         """Parse the data, unless the request is too long."""

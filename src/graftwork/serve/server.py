@@ -23,7 +23,7 @@ import uvicorn
 
 from graftwork.errors import ConfigError
 from graftwork.serve.app import application
-from graftwork.serve.connection_limits import Door
+from graftwork.serve.connection_limits import LimitedHttpProtocol
 from graftwork.serve.feedback_file import FeedbackFile
 from graftwork.serve.request_log import Records
 from graftwork.serve.server_limits import ServerLimits, connections_within
@@ -88,7 +88,7 @@ class Server:
         self._troubles: dict[str, float] = {}  # when each was logged
         config = uvicorn.Config(
             gate,
-            http=cast(Any, partial(Door, limits, service.turned_away)),
+            http=cast(Any, partial(LimitedHttpProtocol, limits, service.turned_away)),
             backlog=ACCEPTED,
             ws="none",
             lifespan="off",

@@ -128,7 +128,7 @@ def taught(
         passes=FrozenStore().of(network, ONLY_HERE),
         score=Scorer(module.task.metrics[0], setting, data.validation),
         progress=progress,
-        taught=loss,
+        teacher_loss=loss,
     )
     fitted = Full(decay=1.0).fit(bench)
     thresholds = thresholds_of(setting, fitted.logits(data.validation.examples), data.validation.targets)

@@ -56,7 +56,7 @@ def made_of(examples: Sequence[Example], formula: Formula) -> Tensor:
 
 def fit_on_formula(bench: Workbench, name: str, formula: Formula) -> LinearOnFormula:
     """Fit with the penalty that is best on validation. It depends on no seed: runs share the result called `name`."""
-    setting, learns = bench.setting, bench.learns  # equal for all runs that share the work
+    setting, objective = bench.setting, bench.training_loss  # equal for all runs that share the work
 
     def work(tally: Tally) -> tuple[LinearFit, float]:
         train, validation = (made_of(split.examples, formula) for split in (bench.train, bench.validation))
@@ -64,7 +64,7 @@ def fit_on_formula(bench: Workbench, name: str, formula: Formula) -> LinearOnFor
         fit, reached, flops = fit_best_linear(
             (train, torch.from_numpy(flat(bench.train.targets))),
             validation,
-            learns,
+            objective,
             setting.kind.outputs(setting.task),
             lambda logits: bench.score(logits.double().numpy()),
         )

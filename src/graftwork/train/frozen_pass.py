@@ -91,7 +91,7 @@ class PassesOf:
 
     def get(self, split: Split, depth: int | None, bench: Workbench) -> Pass:
         """As `FrozenStore.get`; if an earlier attempt of the run has paid for the pass, only recomputing it costs."""
-        if not bench.keeper.is_paid(split.name, depth):
+        if not bench.keeper.already_charged(split.name, depth):
             return self.store.get(self.backbone, self.data, split, depth, bench)
         there = self.store.holds(self.backbone, self.data, split, depth)
         aside = replace(bench, tally=Tally(), charged=Phase())

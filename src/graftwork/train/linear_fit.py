@@ -58,7 +58,7 @@ class StandardisedFeatures:
 def fit_linear(
     features: StandardisedFeatures,
     targets: Tensor,
-    learns: TrainingLoss,
+    objective: TrainingLoss,
     outputs: int,
     strength: float,
     start: LinearFit | None = None,
@@ -78,7 +78,7 @@ def fit_linear(
         nonlocal evaluations
         evaluations += 1
         solver.zero_grad()
-        loss = learns.loss(linear(inputs, weight, bias), targets) + strength / 2 * weight.square().sum()
+        loss = objective.loss(linear(inputs, weight, bias), targets) + strength / 2 * weight.square().sum()
         loss.backward()
         return float(loss.detach())
 
@@ -90,7 +90,7 @@ def fit_linear(
 def fit_best_linear(
     train: tuple[Tensor, Tensor],
     validation: Tensor,
-    learns: TrainingLoss,
+    objective: TrainingLoss,
     outputs: int,
     score: Callable[[Tensor], float],
     strengths: Sequence[float] = STRENGTHS,
@@ -104,7 +104,7 @@ def fit_best_linear(
     previous: LinearFit | None = None
     evaluations = 0
     for strength in sorted(strengths, reverse=True):  # strongest first: each fit warm-starts from the last
-        previous = fit_linear(features, targets, learns, outputs, strength, previous)
+        previous = fit_linear(features, targets, objective, outputs, strength, previous)
         evaluations += previous.evaluations
         reached = score(previous.logits(validation))
         if best is None or reached > best[0] or math.isnan(best[0]):
@@ -128,7 +128,7 @@ def fit_on(
     fit, reached, flops = fit_best_linear(
         (features(train), kept_targets(bench.train, train.encoded)),
         features(validation),
-        bench.learns,
+        bench.training_loss,
         setting.kind.outputs(setting.task),
         scorer(bench, validation.encoded),
     )
@@ -153,7 +153,7 @@ def kept_targets(split: Split, encoded: Encoded) -> Tensor:
 
 def scorer(bench: Workbench, encoded: Encoded) -> Callable[[Tensor], float]:
     """Return a function that scores validation logits of the features of a pass, for many words of a sample."""
-    sampled, blind = encoded.sampled, bench.learns.constant(bench.train.targets, bench.setting.task)
+    sampled, blind = encoded.sampled, bench.training_loss.constant(bench.train.targets, bench.setting.task)
 
     def reached(logits: Tensor) -> float:
         whole = encoded.whole(logits.double().numpy(), sampled, blind)
@@ -166,7 +166,7 @@ def fitted_on(bench: Workbench, encoded: Encoded) -> dict[str, Any]:
     """Return facts of a method that predicts words: words used in convex fits, and the logits of unseen words."""
     if encoded.words is None:
         return {}
-    blind = bench.learns.constant(bench.train.targets, bench.setting.task)
+    blind = bench.training_loss.constant(bench.train.targets, bench.setting.task)
     of = int(encoded.words.counts.sum())
     return {
         "words": {"of_train": of, "in_convex_fits": encoded.kept, "unseen": encoded.words.unseen},

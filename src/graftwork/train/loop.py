@@ -136,7 +136,7 @@ def restore_by_attaching(
     model = build_model(method, setting, int(facts["towers"]))
     model.load_delta(delta)
     assert setting.backbone is not None
-    model.rest_on(setting.backbone)
+    model.share_frozen_weights(setting.backbone)
     return fitted_of(model, facts)
 
 
@@ -170,15 +170,15 @@ class LogitAim:
 
     def loss(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
         """Return the loss of the batch's targets."""
-        learns = self.bench.learns
-        if not isinstance(learns, LearnsFeatures):
-            return learns.loss(model(inputs, entering), targets)
+        objective = self.bench.training_loss
+        if not isinstance(objective, LearnsFeatures):
+            return objective.loss(model(inputs, entering), targets)
         features = model.joined(inputs, entering)
-        return learns.loss(model.head(features), targets) + learns.loss_of_features(features.pooled, targets)
+        return objective.loss(model.head(features), targets) + objective.loss_of_features(features.pooled, targets)
 
     def weight(self, targets: Tensor) -> float:
         """Return the weight of that loss."""
-        return self.bench.learns.weight(targets)
+        return self.bench.training_loss.weight(targets)
 
     def counting(self, counter: StepCounter, model: Model, inputs: Inputs, targets: Tensor, work: Callable[[], T]) -> T:
         """Run `work` and tally its FLOPs, by the lengths of the inputs."""

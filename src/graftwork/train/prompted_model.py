@@ -6,7 +6,7 @@ from typing import Any, cast
 
 from graftwork.core.backbone import Backbone, BackboneCard, ContinuesTexts
 from graftwork.core.method import Setting
-from graftwork.core.writing import TextWriter, share_reading
+from graftwork.core.writing import TextWriter, share_encoder_weights
 from graftwork.pretrained.open_backbone import can_write, opened_like
 from graftwork.train.prompt_tokens import PromptedModel
 from graftwork.train.prompted_decoder import PromptedDecoder
@@ -31,7 +31,7 @@ def opened_to_write(setting: Setting) -> Backbone:
     """Open the backbone of a setting with its decoder; it shares the weights of the open encoder."""
     assert setting.backbone is not None
     network = opened_like(setting.backbone, setting.backbone.card.id, writes=True)
-    share_reading(network, setting.backbone)
+    share_encoder_weights(network, setting.backbone)
     return network
 
 

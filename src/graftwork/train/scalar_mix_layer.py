@@ -38,7 +38,7 @@ def fit_mix(bench: Workbench, train: FrozenPass, strength: float, outputs: int) 
     for _ in range(EPOCHS):
         for rows in batches_of_features(train.encoded, len(features), shuffle):
             mixed = torch.einsum("nlp,l->np", features[rows], scores.softmax(0))  # (B, P)
-            loss = bench.learns.loss(linear(mixed, layer.weight, layer.bias), targets[rows])
+            loss = bench.training_loss.loss(linear(mixed, layer.weight, layer.bias), targets[rows])
             optimiser.zero_grad()
             loss.backward()
             optimiser.step()
