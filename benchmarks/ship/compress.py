@@ -23,10 +23,10 @@ from typing import Any
 
 import graftwork as gw
 from graftwork.core.example import Example
+from graftwork.machine.thread_count import limited_to
 from graftwork.module.task_module import TaskModule
 from graftwork.module.trained_on import reopen_data
 from graftwork.registry import methods
-from graftwork.ship.rung_measure import one_thread
 
 BATCH, ROUNDS, TIMED = 32, 3, 256
 RESULTS = Path(__file__).parent / "results" / "compress.jsonl"
@@ -150,7 +150,7 @@ def measure(key: dict[str, Any], given: argparse.Namespace, folder: Path) -> dic
         "counted_words": counted_words(task, key["seed"], folder),
     }
     if found["module"]:
-        with one_thread():
+        with limited_to(1):
             modules = {"teacher": run.module, "compressed": TaskModule.load(folder / "small")}
             dataset = reopen_data(modules["teacher"].description["data"], task)[0]
             assert dataset is not None

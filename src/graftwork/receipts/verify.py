@@ -12,7 +12,6 @@ from dataclasses import asdict, astuple, dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-import torch
 from threadpoolctl import threadpool_limits
 
 from graftwork.core.configured_methods import ConfiguredMethod
@@ -28,6 +27,7 @@ from graftwork.io.files import canonical, file_digest, read_json, storage_errors
 from graftwork.io.locks import waiting
 from graftwork.machine.environment import environment, usable_cores
 from graftwork.machine.memory import Cut
+from graftwork.machine.thread_count import limited_to
 from graftwork.pretrained.download_policy import kept_only
 from graftwork.receipts.differences import (
     DATA_FILE,
@@ -370,14 +370,10 @@ def _changed_model(receipt: Mapping[str, Any]) -> list[Difference]:
 @contextlib.contextmanager
 def _threads(receipt: Mapping[str, Any]) -> Iterator[None]:
     """Set the run's thread counts in torch and in numpy's BLAS for the block."""
-    before, wanted = torch.get_num_threads(), receipt["numerics"]["threads"]
+    wanted = receipt["numerics"]["threads"]
     of_blas = max((item["threads"] for item in receipt["numerics"]["blas"]), default=wanted)
-    torch.set_num_threads(wanted)
-    try:
-        with threadpool_limits(of_blas, user_api="blas"):
-            yield
-    finally:
-        torch.set_num_threads(before)
+    with limited_to(wanted), threadpool_limits(of_blas, user_api="blas"):
+        yield
 
 
 def _threads_here(receipt: Mapping[str, Any]) -> list[Difference]:

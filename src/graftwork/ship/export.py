@@ -19,6 +19,7 @@ from graftwork.core.ragged import flat
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, write_json
 from graftwork.io.new_folder import new_folder
+from graftwork.machine.thread_count import limited_to
 from graftwork.module.exported_folder import ANSWERS, EXPORTED, FORMAT_OF_EXPORT, PARTS, is_exported, predictions_of
 from graftwork.module.module_files import SELF_TEST
 from graftwork.module.task_module import TaskModule, add_to_description, stored_inputs
@@ -26,7 +27,7 @@ from graftwork.module.trained_on import reopen_data
 from graftwork.registry import exporters, kinds
 from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.exporter import Exporter, Opens, Quantizes
-from graftwork.ship.rung_measure import BATCH, latency_ratio, one_thread, pace, stored_with_backbone
+from graftwork.ship.rung_measure import BATCH, latency_ratio, pace, stored_with_backbone
 from graftwork.ship.unwrapped import unwrapped
 
 CHECKED = 256  # rows at most that are compared, of the validation split and then of the training split
@@ -96,7 +97,7 @@ def write_export(
 
 def _priced(module: TaskModule, folder: Path, examples: Sequence[Example], seconds: float) -> float:
     """Add the price tag to a folder that took `seconds` to export; return its speed as a multiple of the module's."""
-    with one_thread():  # onnxruntime keeps the number that it is opened with
+    with limited_to(1):  # onnxruntime keeps the number that it is opened with
         exported = TaskModule.load(folder)
     speed = pace(module, exported, examples[:BATCH]).ratio
     latency = latency_ratio(module, exported, examples[:BATCH])

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import statistics
 import time
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-import torch
 
 from graftwork.backbones.minilm import NAME, package_folder
 from graftwork.core.example import Example
 from graftwork.core.method import Logits
 from graftwork.core.task import Split, Task
 from graftwork.errors import ConfigError
+from graftwork.machine.thread_count import limited_to
 from graftwork.meters.energy_joules import joules_since, read_zones
 from graftwork.module.confidence import words_in
 from graftwork.module.exported_folder import is_exported
@@ -99,7 +98,7 @@ def pace(
     rows = sorted(examples[:ROWS_TIMED], key=words_in)
     batches = [rows[start : start + BATCH] for start in range(0, len(rows), BATCH)]
     ratios, energies = [], []
-    with one_thread():
+    with limited_to(1):
         for module in (original, compressed):
             module.fitted.logits(batches[-1])  # warm: memory and packed weights
         for _ in range(REPEATS):
@@ -117,7 +116,7 @@ def latency_ratio(original: TaskModule, compressed: TaskModule, examples: Sequen
     original's: the median of `ANSWERS` ratios, timed in alternation."""
     one = [sorted(examples, key=words_in)[len(examples) // 2]]
     pairs = []
-    with one_thread():
+    with limited_to(1):
         for module in (original, compressed):
             module.fitted.logits(one)  # warm
         for _ in range(ANSWERS):
@@ -131,17 +130,6 @@ def _spent(module: TaskModule, batch: Sequence[Example]) -> tuple[float, float |
     mark, began = (time.monotonic(), read_zones()), time.process_time()
     module.fitted.logits(batch)
     return time.process_time() - began, joules_since(mark)
-
-
-@contextmanager
-def one_thread() -> Iterator[None]:
-    """Compute with one thread; an onnxruntime session keeps the number of threads that it was opened with."""
-    threads = torch.get_num_threads()
-    torch.set_num_threads(1)
-    try:
-        yield
-    finally:
-        torch.set_num_threads(threads)
 
 
 def stored_with_backbone(module: TaskModule) -> int:

@@ -13,6 +13,7 @@ from graftwork.core.meter import Stopwatch
 from graftwork.core.method import Logits
 from graftwork.core.progress import Progress
 from graftwork.errors import GraftworkError, StorageError
+from graftwork.machine.thread_count import limited_to
 from graftwork.module.exported_folder import is_exported
 from graftwork.module.task_module import TaskModule
 from graftwork.ship.compression import Compression, CompressionData, Trains
@@ -21,7 +22,6 @@ from graftwork.ship.rung_measure import (
     ScoreLoss,
     least_shown,
     loss_of,
-    one_thread,
     pace,
     stored_with_backbone,
 )
@@ -123,7 +123,7 @@ class RungSearch:
             began = time.monotonic()
             facts = compression.apply(self.base, folder, self.data, seed=self.seed, progress=progress)
             seconds = time.monotonic() - began
-            with one_thread():
+            with limited_to(1):  # an onnxruntime session keeps the number of threads that it is opened with
                 made = unwrapped(TaskModule.load(folder, device="cpu"))
         except StorageError:
             raise
