@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -33,7 +34,7 @@ def board(**changed: Any) -> dict[str, Any]:
         "task": {"data": "0ab6"},
         "rows": rows,
         "differences": pairs,
-        "decision": {"traits": TRAITS.content()},
+        "decision": {"traits": asdict(TRAITS)},
     }
     return found | changed
 

@@ -110,4 +110,4 @@ def test_what_is_kept_is_json_and_says_all() -> None:
     assert content["validation_rows"] == 100 and content["boards"] == 0 and content["traits"]["rows"] == 500
     for rival in content["rivals"]:
         assert set(rival) == {"method", "ran", "gain", "prior", "rows_alone", "rows", "runs"}
-    assert Traits.read(content["traits"]) == TRAITS
+    assert Traits(**content["traits"]) == TRAITS

@@ -508,16 +508,14 @@ def test_a_run_that_another_process_executes_is_waited_for(
     assert execute(*arguments(open_tiny()))[0].status == "ok"  # the next command tries again
 
 
-def test_what_is_held_is_come_back_to(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The others first; the wait begins when nothing else is left."""
-    answers = {"a": [None, None, 1], "b": [2], "c": [None, 3]}
-    slept: list[float] = []
+def test_it_waits_for_a_run_of_another_process(open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    session, method = open_tiny(), parse_method("majority")
+    done = execute(session, method, SHORT, 0, lambda done, text: None)
+    answers, slept = [None, None, done], list[float]()
+    monkeypatch.setattr(module, "execute_if_free", lambda *_: answers.pop(0))
     monkeypatch.setattr(module.time, "sleep", slept.append)
-    jobs = [lambda name=name: answers[name].pop(0) for name in answers]
-    assert list(module.in_turn(jobs)) == [(1, 2), (2, 3), (0, 1)]
-    assert len(slept) == 0
-    answers["a"] = [None, None, 4]
-    assert list(module.in_turn(jobs[:1])) == [(0, 4)] and len(slept) == 2
+    assert execute(session, method, SHORT, 0, lambda done, text: None) is done
+    assert slept == [module.SECONDS_BETWEEN_LOOKS] * 2
 
 
 def test_of_a_run_that_two_processes_executed_the_first_stays(

@@ -177,9 +177,6 @@ def test_what_was_tried_before_is_told(open_tiny: OpenSession) -> None:
     folder = run(open_tiny(), search=SearchRecord({"learning_rate": [0.1, 0.2]}, ("aaa", "bbb")))
     search = read_receipt(folder)["method"]["search"]
     assert search == {"space": {"learning_rate": [0.1, 0.2]}, "tried": ["aaa", "bbb"], "trials": 2}
-    assert SearchRecord.read(json.loads(json.dumps(search))) == SearchRecord(
-        {"learning_rate": [0.1, 0.2]}, ("aaa", "bbb")
-    )
 
 
 def test_the_files_are_those_that_were_read_whatever_becomes_of_them_during_the_run(open_tiny: OpenSession) -> None:

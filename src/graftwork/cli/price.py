@@ -57,9 +57,10 @@ def command(
         tasks=tasks,
     )
     if report is not None:
-        from graftwork.compare.price_page import write_price_page
+        from graftwork.compare.price_page import render_price_page
+        from graftwork.io.files import write_text
 
-        write_price_page(content, Path(report))
+        write_text(Path(report), render_price_page(content))
     print_facts(content, price_lines(content), as_json)
 
 

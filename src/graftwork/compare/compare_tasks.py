@@ -16,7 +16,7 @@ from graftwork.compare.leaderboard import (
 )
 from graftwork.compare.leaderboard_display import Leaderboard
 from graftwork.compare.tasks_data import over_tasks
-from graftwork.compare.tasks_report import write_tasks_report
+from graftwork.compare.tasks_report import render_tasks
 from graftwork.compare.tasks_table import headings, summary_cells, summary_lines
 from graftwork.compare.workers import runs_at_once
 from graftwork.core.in_memory import beside
@@ -26,7 +26,7 @@ from graftwork.data.readers.hub_datasets import SCHEME
 from graftwork.data.splits.split_folder import require_outside
 from graftwork.errors import ConfigError, GraftworkError, UnknownName
 from graftwork.io.display import card, table
-from graftwork.io.files import finite, require_writable, storage_errors, write_json
+from graftwork.io.files import finite, require_writable, storage_errors, write_json, write_text
 from graftwork.machine.environment import environment
 from graftwork.run.session import settle_numerics
 from graftwork.run.settings import GivenSettings, RunSettings, over, takes_settings
@@ -122,7 +122,7 @@ def compare_each(
         | {"tasks": [entry | {"board": where.get(entry["name"])} for entry in content["tasks"]]}
     )
     write_json(folder / "tasks.json", content)
-    write_tasks_report(content, folder / "tasks.html")
+    write_text(folder / "tasks.html", render_tasks(content, folder))
     return TasksBoard(content, folder, boards)
 
 

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from graftwork.compare.curve_content import CurveRun, content_of, transfers
-from graftwork.compare.curve_page import curve_chart, write_page
+from graftwork.compare.curve_page import curve_chart, render_page
 from graftwork.compare.curve_table import cells, header, saving_lines, title
 from graftwork.compare.leaderboard import require_each_once
 from graftwork.compare.leaderboard_display import chart_css, scored_columns
@@ -27,7 +27,7 @@ from graftwork.core.task import Dataset, Task
 from graftwork.data.splits.draws import Size, draw, parse_sizes, plan_draws
 from graftwork.errors import ConfigError
 from graftwork.io.display import card, frame, table
-from graftwork.io.files import finite, require_writable, write_json
+from graftwork.io.files import finite, require_writable, write_json, write_text
 from graftwork.pretrained.open_backbone import FRESH
 from graftwork.run.session import Session, open_session, with_backbone
 from graftwork.run.sessions import Sessions
@@ -135,7 +135,7 @@ def curve(
         lessons, reused = _run(sessions, courses, setup.recipe, draws, seed, told)
     content = finite(content_of(session, lessons, [course.size.word for course in courses], notes, draws, seed))
     write_json(folder / "curve.json", content)
-    write_page(content, folder / "report.html")
+    write_text(folder / "report.html", render_page(content))
     return Curves(content, folder, reused, len(lessons) - reused)
 
 

@@ -12,10 +12,10 @@ from numpy.typing import NDArray
 
 from graftwork.compare.grid import real_cost, statistics_on_test
 from graftwork.compare.leaderboard import command_line
-from graftwork.compare.leaderboard_data import median_costs
+from graftwork.compare.leaderboard_data import bootstrap_of, median_costs
 from graftwork.compare.majority_floor import floor_of
 from graftwork.compare.savings import savings
-from graftwork.compare.statistics import FEWEST_RUNS, RowSample, bootstrap
+from graftwork.compare.statistics import FEWEST_RUNS, Bootstrap
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.run import RunResult
@@ -120,15 +120,12 @@ def _points(
         for listed in done.values()
         for lesson in listed
     }
-    boots = {}
-    for name in names:
-        samples = [
-            RowSample(label, tuple(stats[lesson.result.id][name] for lesson in listed))
-            for label, listed in done.items()
-            if listed
-        ]
-        if samples:
-            boots[name] = bootstrap(samples, metrics.get(name), draws=RESAMPLES)
+
+    def drawn(runs: Mapping[str, Sequence[CurveRun]], name: str) -> Bootstrap:
+        of = {label: tuple(_counted(lesson, stats)[name] for lesson in listed) for label, listed in runs.items()}
+        return bootstrap_of(of, metrics.get(name), RESAMPLES)
+
+    boots = {name: drawn(done, name) for name in names}
     points = []
     for label, listed in lessons.items():
         results, scored = [lesson.result for lesson in listed], [lesson.result for lesson in done[label]]
@@ -144,16 +141,9 @@ def _points(
             "runs": [result.id for result in results],
             "errors": list(dict.fromkeys(result.error for result in results if result.error)),
         })  # fmt: skip
-    compared = boots.get(names[0])
-    if compared is None:
-        return points, []
+    compared = boots[names[0]]
     if any(0 < len(done[label]) < len(listed) for label, listed in lessons.items()):
-        samples = [
-            RowSample(label, tuple(_counted(lesson, stats)[names[0]] for lesson in listed))
-            for label, listed in lessons.items()
-            if done[label]
-        ]
-        compared = bootstrap(samples, metrics.get(names[0]), draws=RESAMPLES)
+        compared = drawn({label: listed for label, listed in lessons.items() if done[label]}, names[0])
     return points, [asdict(pair) for pair in compared.differences()]
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -13,16 +12,10 @@ from graftwork.compare.curve_table import LEGEND, at_sizes, cells, header, savin
 from graftwork.compare.leaderboard_report import page
 from graftwork.compare.page_table import PageTable, named
 from graftwork.compare.sentences import search_line, title_of, warnings
-from graftwork.io.files import write_text
 from graftwork.units import percent, show
 
 HEIGHT = 480
 Curve = Mapping[str, Any]
-
-
-def write_page(curve: Curve, path: Path) -> None:
-    """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
-    write_text(path, render_page(curve))
 
 
 def render_page(curve: Curve) -> str:

@@ -11,7 +11,7 @@ The estimate is undefined beyond V tries, so a curve ends there. Scores are on v
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from graftwork.core.run import RunResult
@@ -34,12 +34,8 @@ def curve(runs: Sequence[RunResult], metric: str, cost: str, failed: float | Non
     """
     scores = [run.validation.get(metric) if run.status == "ok" else failed for run in runs]
     known = [score for score in scores if score is not None]
-    prices = [value for run in runs if (value := _price(run.costs, cost)) is not None]
+    prices = [tag.value for run in runs if (tag := run.costs.get(cost)) is not None and tag.value is not None]
     if len(known) < 2 or len(set(known)) == 1 or not prices:
         return []
     each = statistics.fmean(prices)
     return [{"n": n, "score": score, "cost": n * each} for n, score in enumerate(expected_best(known), start=1)]
-
-
-def _price(costs: Mapping[str, Any], name: str) -> float | None:
-    return costs[name].value if name in costs else None

@@ -278,7 +278,8 @@ class _Page:
         write_json(self.folder / "leaderboard.json", made)
         chosen = Leaderboard(made, self.folder, 0, 0, self.session.store.root).chosen
         command = chosen.command if chosen and chosen.method != MAJORITY else None
-        write_report(made, _receipts(rows), self.folder / "report.html", self.mistakes, command)
+        receipts = [{"method": row.method} | asdict(run) for row in rows for run, _ in row.runs]
+        write_report(made, receipts, self.folder / "report.html", self.mistakes, command)
         return made
 
     def _content(self, grid: Grid, rows: Sequence[RowRuns], draws: int) -> dict[str, Any]:
@@ -328,15 +329,3 @@ def _search_costs(runs: Sequence[RunResult]) -> dict[str, Cost]:
     """Return the real cost of all runs, and their time if each opened the backbone and shared nothing."""
     alone = sum((run.spent + run.shared + run.opening).wall_seconds for run in runs)
     return real_cost(runs) | {"separate_total_seconds": Cost(alone, "s", "meter")}
-
-
-def _receipts(rows: Sequence[RowRuns]) -> list[dict[str, Any]]:
-    """Return the receipts of all runs for the report."""
-    receipts = []
-    for row in rows:
-        receipts += [_receipt(row.method, run) for run, _ in row.runs]
-    return receipts
-
-
-def _receipt(label: str, run: RunResult) -> dict[str, Any]:
-    return {"method": label} | asdict(run)

@@ -94,7 +94,7 @@ def leaderboard(
     lowest = score_of(metrics[headline], floor.test[headline])
     draws = min(draws, SAMPLED_DRAWS) if isinstance(metrics[headline], OfSample) else draws
     boots = {
-        name: _bootstrap(
+        name: bootstrap_of(
             {row.method: tuple(stats[name] for _, stats in row.scored) for row in rows},
             metric,
             draws if name == headline else min(draws, OTHER_DRAWS),
@@ -158,7 +158,8 @@ def _grade_rank(grade: str) -> int:
     return GRADES.index(grade) if grade in GRADES else len(GRADES)
 
 
-def _bootstrap(runs: Mapping[str, tuple[NDArray[Any], ...]], metric: Metric, draws: int) -> Bootstrap:
+def bootstrap_of(runs: Mapping[str, tuple[NDArray[Any], ...]], metric: Metric, draws: int) -> Bootstrap:
+    """Bootstrap the statistics of each method's runs; methods without runs are left out."""
     samples = [RowSample(method, of_method) for method, of_method in runs.items() if of_method]
     return bootstrap(samples, metric, draws=draws, seed=SEED) if samples else Bootstrap({})
 
@@ -176,7 +177,7 @@ def _counted(
     failing = {
         row.method: row.counted(headline, floor) for row in rows if row.scored and len(row.scored) < len(row.runs)
     }
-    again = _bootstrap(failing, metric, draws)
+    again = bootstrap_of(failing, metric, draws)
     return Bootstrap({**boot.rows, **again.rows})
 
 

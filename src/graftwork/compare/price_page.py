@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from pathlib import Path
 from typing import Any
 
 from markupsafe import Markup
@@ -23,16 +22,10 @@ from graftwork.compare.price_lines import (
     number,
     table_columns,
 )
-from graftwork.io.files import write_text
 from graftwork.units import show
 
 HEIGHT, POINTS = 480, 60
 DECADES = 3  # drawn on either side of the number that was asked for
-
-
-def write_price_page(content: Mapping[str, Any], path: Path) -> None:
-    """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
-    write_text(path, render_price_page(content))
 
 
 def render_price_page(content: Mapping[str, Any]) -> str:

@@ -119,10 +119,6 @@ def _enough_runs(pair: Mapping[str, Any]) -> bool:
     return bool(min(pair.get("runs", (0,))) >= FEWEST_RUNS)
 
 
-def _failures(rows: Sequence[Mapping[str, Any]]) -> bool:
-    return any(row.get("n_failed") for row in rows)
-
-
 def _failed(pair: Mapping[str, Any]) -> list[str]:
     counts = zip((pair["a"], pair["b"]), pair.get("failed", (0, 0)), strict=True)
     told = [f"{count} of {method}" for method, count in counts if count]
@@ -206,11 +202,6 @@ def price_tag(rows: Sequence[Mapping[str, Any]]) -> list[str]:
     """Return every cost of these rows, in the order of a price tag."""
     found = dict.fromkeys(name for row in rows for name in row["costs"])
     return [name for name in PRICE_TAG if name in found] + [name for name in found if name not in PRICE_TAG]
-
-
-def other(pair: Mapping[str, Any], method: str) -> str:
-    """Return the other method of the pair."""
-    return str(pair["b"] if pair["a"] == method else pair["a"])
 
 
 def grades(rows: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -25,16 +25,11 @@ from graftwork.compare.tasks_table import (
     summary_cells,
     verdicts,
 )
-from graftwork.io.files import finite, write_text
+from graftwork.io.files import finite
 from graftwork.units import metric_title, percent, several
 
 Content = Mapping[str, Any]
 MEAN = "mean score"  # the metric of the chart of score against price
-
-
-def write_tasks_report(content: Content, path: Path) -> None:
-    """Write the page to `path` atomically. Raises `StorageError` if it can't be written."""
-    write_text(path, render_tasks(content, path.parent))
 
 
 def render_tasks(content: Content, folder: Path) -> str:

@@ -31,7 +31,6 @@ from graftwork.machine.environment import usable_memory_bytes
 from graftwork.registry import registries
 from graftwork.run.execute import SECONDS_BETWEEN_LOOKS, execute_if_free
 from graftwork.run.price_tag import with_prices
-from graftwork.run.receipt import NOTHING_TRIED, SearchRecord
 from graftwork.run.session import Session
 from graftwork.run.sessions import Sessions
 from graftwork.run.store import read_result
@@ -55,7 +54,6 @@ class RunOrder:
     recipe: Recipe
     seed: int
     stage: str  # for messages: "seed 0"
-    search: SearchRecord = NOTHING_TRIED  # record of earlier trials
     session: int = 0  # index of the session
     drawn: Dataset | None = None  # a draw of the rows; None: all rows
     refused: tuple[()] | tuple[int | None] = ()  # (stamp,) of `RunStore.refused`, if another process executes the run
@@ -72,7 +70,6 @@ class RunOrder:
             "given": sorted(self.item.given),
             "recipe": asdict(self.recipe),
             "seed": self.seed,
-            "search": asdict(self.search),
             "session": self.session,
             "draw": self.drawn.report["draw"] if self.drawn else None,
         }
@@ -95,7 +92,7 @@ def one_by_one(sessions: Sessions, orders: Sequence[RunOrder], report: Report) -
         order = orders[place]
         report(place, 0.0, "starting")
         session = sessions.of(order.session, order.drawn)
-        done = execute_if_free(session, order.item, order.recipe, order.seed, partial(report, place), order.search)
+        done = execute_if_free(session, order.item, order.recipe, order.seed, partial(report, place))
         if done is None:
             held.append(place)
         else:

@@ -37,7 +37,7 @@ def content_of(standing: Standing, worth: float) -> dict[str, Any]:
         "cheaper": None if choice.cheaper is None else _beside(standing, choice.cheaper, choice.chosen),
         "rivals": rivals,
         "methods": methods,
-        "traits": standing.traits.content(),
+        "traits": asdict(standing.traits),
         "validation_rows": standing.rows,
         "boards": len(standing.prior.experience.tasks),
     }

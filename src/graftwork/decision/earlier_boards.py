@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import statistics
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
@@ -46,7 +46,7 @@ class TaskRecord:
              "seeds": score.seeds}
             for arm, score in self.scores.items()
         ]  # fmt: skip
-        return {"name": self.name, "traits": self.traits.content(), "scores": scores, "data": self.data}
+        return {"name": self.name, "traits": asdict(self.traits), "scores": scores, "data": self.data}
 
     @classmethod
     def read(cls, content: Mapping[str, Any]) -> TaskRecord:
@@ -55,7 +55,7 @@ class TaskRecord:
             Arm(one["label"], one["name"], one["sort"]): ScoreOnTest(one["mean"], one["error"], one["seeds"])
             for one in content["scores"]
         }
-        return cls(content["name"], Traits.read(content["traits"]), scores, content.get("data", ""))
+        return cls(content["name"], Traits(**content["traits"]), scores, content.get("data", ""))
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def record_of(board: Mapping[str, Any], name: str, traits: Traits | None = None)
                 got="a board of an older version",
                 do="compare once more: runs that are there cost nothing",
             )
-        traits = Traits.read(board["decision"]["traits"])
+        traits = Traits(**board["decision"]["traits"])
     metric = board["headline_metric"]
     rows = [row for row in board["rows"] if metric in row["scores"]]
     if len(rows) < FEWEST:

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import statistics
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.example import text_of
@@ -71,12 +69,3 @@ class Traits:
             backbone=backbone,
             least=least_of(task.metrics[0]),
         )
-
-    @classmethod
-    def read(cls, content: Mapping[str, Any]) -> Traits:
-        """Read traits from JSON."""
-        return cls(**content)
-
-    def content(self) -> dict[str, Any]:
-        """Return the traits as JSON."""
-        return asdict(self)

@@ -7,13 +7,13 @@ import json
 import shutil
 import time
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, replace
 from datetime import UTC, datetime
 from functools import partial
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
 from graftwork.core.backbone import Backbone
 from graftwork.core.configured_methods import ConfiguredMethod
@@ -48,7 +48,6 @@ from graftwork.run.store import write_predictions, write_run
 from graftwork.train.checkpoint_files import Checkpoints
 from graftwork.train.seeds import seeds_of
 
-T = TypeVar("T")
 SECONDS_BETWEEN_LOOKS = 0.2  # polling interval for a run that another process executes
 
 
@@ -64,7 +63,9 @@ def execute(
 
     `search` records the trials before it, for the receipt. Waits for a run that another process executes.
     """
-    return next(in_turn([lambda: execute_if_free(session, method, recipe, seed, progress, search)]))[1]
+    while (done := execute_if_free(session, method, recipe, seed, progress, search)) is None:
+        time.sleep(SECONDS_BETWEEN_LOOKS)
+    return done
 
 
 def execute_if_free(
@@ -88,22 +89,6 @@ def execute_if_free(
                 return execute_spec(session, method, spec, progress, search), False
     _forget(session.store.checkpoint(spec.id))
     return with_prices(known, session.prices), True
-
-
-def in_turn(jobs: Sequence[Callable[[], T | None]]) -> Iterator[tuple[int, T]]:
-    """Yield (index, result) of each job as it becomes available; a job that returns None is retried."""
-    waiting = list(enumerate(jobs))
-    while waiting:
-        held = []
-        for place, job in waiting:
-            done = job()
-            if done is None:
-                held.append((place, job))
-            else:
-                yield place, done
-        if len(held) == len(waiting):
-            time.sleep(SECONDS_BETWEEN_LOOKS)
-        waiting = held
 
 
 def execute_spec(

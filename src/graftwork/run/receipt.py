@@ -43,11 +43,6 @@ class SearchRecord:
     space: Mapping[str, Any] = field(default_factory=dict)  # hyper-parameter -> values tried
     tried: tuple[str, ...] = ()  # ids of the trials
 
-    @classmethod
-    def read(cls, line: Mapping[str, Any]) -> SearchRecord:
-        """Read from JSON."""
-        return cls(line.get("space", {}), tuple(line.get("tried", ())))
-
 
 NOTHING_TRIED = SearchRecord()
 

@@ -81,7 +81,6 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
     import torch
 
     from graftwork.run.execute import execute_if_free
-    from graftwork.run.receipt import SearchRecord
 
     opening = Opening.read(json.loads(next(lines)))
     torch.set_num_threads(opening.threads)
@@ -99,7 +98,7 @@ def work(lines: Iterator[str], say: Callable[[Line], None]) -> None:
         run = session.spec(item, recipe, seed).id
         if "refused" in order:
             session.store.refuse(run, order["refused"])
-        done = execute_if_free(session, item, recipe, seed, _signs(say), SearchRecord.read(order.get("search", {})))
+        done = execute_if_free(session, item, recipe, seed, _signs(say))
         say({"held": session.store.refused(run)} if done is None else {"done": done[0].id, "known": done[1]})
 
 
