@@ -40,7 +40,7 @@ class ReplySettings:
 class Reply:
     """Targets are texts; outputs are texts with their log-probabilities, (N,) of `REPLY`."""
 
-    per_word, has_labels, mends = False, False, ""
+    per_word, has_labels, repairs = False, False, ""
     settings = ReplySettings
 
     def parse(self, text: str, task: Task, where: str) -> str:

@@ -26,7 +26,7 @@ class Kind(Protocol):
     per_word: bool  # True: a target per word; False: a target per example
     settings: type[Any]  # a frozen dataclass with defaults: the settings that only its tasks have
     has_labels: bool  # its predictions are among `Task.labels`, which a task may list
-    mends: str  # the data report's name for the repairs that `settle` makes
+    repairs: str  # the data report's name for the repairs that `settle` makes; empty if it makes none
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> Any:
         """Parse a target, `text` in the file (a tuple for a list in JSONL).

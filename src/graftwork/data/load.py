@@ -212,9 +212,8 @@ def _without_leaks(
 
 def _repair_counts(records: Mapping[str, Sequence[Record]], kind: Kind) -> dict[str, dict[str, int]]:
     """Map each type of repair that was made while reading to its count per split."""
-    found = (
-        {kind.mends: {name: sum(record.mended for record in records[name]) for name in SPLITS}} if kind.mends else {}
-    )
+    counts = {name: sum(record.mended for record in records[name]) for name in SPLITS}
+    found = {kind.repairs: counts} if kind.repairs else {}
     if isinstance(kind, SettlesTogether) and kind.rewrites:
         found = {kind.rewrites: {name: sum(record.rewritten for record in records[name]) for name in SPLITS}} | found
     rounded = {name: sum(record.rounded for record in records[name]) for name in SPLITS}

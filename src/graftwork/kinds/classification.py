@@ -42,11 +42,9 @@ class ClassificationSettings:
 class Classification(PooledKind):
     """Targets are str, encoded as (N,) int64 classes; a logit per class; trained by cross entropy."""
 
-    per_word = False
     one_class: Literal[True] = True
     settings: type[Any] = ClassificationSettings
     has_labels = True
-    mends = ""
     right_means = "the class of the target"
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> str:
@@ -63,10 +61,6 @@ class Classification(PooledKind):
             )
         require_label(text, task, where)
         return text
-
-    def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
-        """Return the target unchanged, with no repairs: it does not depend on the inputs."""
-        return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
         """Fill in labels, the positive class and metrics. Raises `DataError` for fewer than two classes."""

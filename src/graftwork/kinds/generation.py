@@ -65,7 +65,7 @@ class Generation:
     settings: type[Any] = GenerationSettings
     has_labels = False
     writes: Literal[True] = True
-    mends = ""
+    repairs = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
         """Return the references as they are in the file. Raises `DataError` where there is none, or an empty one."""

@@ -48,10 +48,8 @@ class MultilabelSettings:
 class Multilabel(PooledKind):
     """Targets are sorted tuples of str, encoded as (N, C) float32 0/1; a binary logit per label."""
 
-    per_word = False
     settings: type[Any] = MultilabelSettings
     has_labels = True
-    mends = ""
     right_means = "exactly the labels of the target"
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[str, ...]:
@@ -78,10 +76,6 @@ class Multilabel(PooledKind):
                 do="remove one",
             )
         return tuple(sorted(labels))
-
-    def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
-        """Return the target unchanged, with no repairs: it does not depend on the inputs."""
-        return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
         """Fill in labels and metrics. Raises `DataError` when no row has a label."""

@@ -36,11 +36,9 @@ class RegressionSettings:
 class Regression(PooledKind):
     """Targets are float, encoded as (N,) float32 standardised by the training targets; trained by squared error."""
 
-    per_word = False
     settings: type[Any] = RegressionSettings
     has_labels = False
     scales: Literal[True] = True
-    mends = ""
     right_means = "an error of at most half a standard deviation of the training targets"
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> float:
@@ -57,10 +55,6 @@ class Regression(PooledKind):
                 else "remove the row or mend its target",
             )
         return float(text)
-
-    def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
-        """Return the target unchanged, with no repairs: it does not depend on the inputs."""
-        return target, 0
 
     def resolve(self, task: Task, targets: Sequence[Any]) -> Task:
         """Fill in scale and metrics. Raises `DataError` for constant targets."""

@@ -46,7 +46,7 @@ class Span:
     per_word = True
     settings: type[Any] = SpanSettings
     has_labels = False
-    mends = ""
+    repairs = ""
     right_means = "the words of a right answer, or no answer where there is none"
     longest = 30  # maximum words of a predicted answer: right ones are rarely longer, wrong ones often
 

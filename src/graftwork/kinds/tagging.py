@@ -15,6 +15,7 @@ from graftwork.errors import DataError, clip
 from graftwork.registry import kinds
 from graftwork.targets.label_costs import require_weights
 from graftwork.targets.labels import label_indices, require_label, resolve_labels
+from graftwork.targets.pooled_kind import PooledKind
 from graftwork.targets.span_outcomes import span_outcomes
 from graftwork.targets.tag_schemes import LETTERS, TagScheme, scheme_of
 from graftwork.targets.tag_spans import BEGIN, INSIDE, OUTSIDE, marks_spans, mend_tags, spans_of
@@ -23,7 +24,7 @@ from graftwork.targets.words import word_places
 if TYPE_CHECKING:
     import numpy as np
     from numpy.typing import NDArray
-    from torch import Tensor, nn
+    from torch import Tensor
 
     from graftwork.core.ragged import Ragged
 
@@ -41,7 +42,7 @@ class TaggingSettings:
     # weights in the training loss: balanced, or a file with the columns label and weight; None: all count alike
 
 
-class Tagging:
+class Tagging(PooledKind):
     """Targets are tuple[str, ...], encoded as int64 classes per word; a logit per tag; trained by cross entropy.
 
     Tags that are all O, B-TYPE or I-TYPE mark spans; others are one name per word. An instance that has seen the tags
@@ -55,7 +56,7 @@ class Tagging:
 
     def __init__(self, scheme: TagScheme | None = None) -> None:
         self.scheme = scheme
-        self.mends = f"{'I- tags' if scheme is None else 'Tags inside a span'} that continue nothing, read as B-"
+        self.repairs = f"{'I- tags' if scheme is None else 'Tags inside a span'} that continue nothing, read as B-"
         self.rewrites = scheme.description if scheme else ""
 
     def having_seen(self, targets: Collection[str], task: Task) -> tuple[Tagging, Task]:
@@ -151,25 +152,11 @@ class Tagging:
             require_label(tag, task, "")
         return Ragged.of([[indices[tag] for tag in target] for target in targets], np.int64)
 
-    def outputs(self, task: Task) -> int:
-        """Return C, the number of tags."""
-        return len(task.labels)
-
-    def build_head(self, task: Task, width: int) -> nn.Module:
-        """Build a linear layer (P -> C), the same for every word."""
-        from graftwork.targets.linear_head import PooledHead
-
-        return PooledHead(width, self.outputs(task))
-
     def loss(self, logits: Tensor, targets: Tensor) -> Tensor:
         """Cross entropy of (W, C) logits and (W,) tags, mean over W, in nats; 0 for no words."""
         from torch.nn.functional import cross_entropy
 
         return cross_entropy(logits, targets) if len(targets) else logits.sum()
-
-    def weight(self, targets: Tensor) -> float:
-        """Return W, the number of words."""
-        return len(targets)
 
     def teaching_loss(self, logits: Tensor, teacher: Tensor, temperature: float) -> Tensor:
         """Divergence of the tag probabilities (W, C) at a temperature, mean over W, in nats."""

@@ -30,11 +30,9 @@ class ChoiceSettings:
 class Listwise(PooledKind):
     """A base of kinds with one mark per candidate, 1 if right; a kind adds `resolve`, `strata` and answers."""
 
-    per_word = False
     settings: type[Any] = ChoiceSettings
     has_labels = False
     per_choice: Literal[True] = True
-    mends = ""
 
     def parse(self, text: str | tuple[str, ...], task: Task, where: str) -> tuple[int, ...]:
         """Parse one mark per candidate. Raises `DataError` for a grade or a word."""

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 from graftwork.core.task import Task
 
@@ -11,7 +12,14 @@ if TYPE_CHECKING:
 
 
 class PooledKind:
-    """Methods of a `Kind` with a logit per label, whose loss is the mean over its rows."""
+    """Methods of a `Kind` with a logit per label, whose loss is the mean over its rows (words, for tags)."""
+
+    per_word = False
+    repairs = ""
+
+    def settle(self, target: Any, inputs: Mapping[str, Any], task: Task, where: str) -> tuple[Any, int]:
+        """Return the target unchanged, with no repairs: it does not depend on the inputs."""
+        return target, 0
 
     def outputs(self, task: Task) -> int:
         """Return C, the number of labels."""
@@ -24,5 +32,5 @@ class PooledKind:
         return PooledHead(width, self.outputs(task))
 
     def weight(self, targets: Tensor) -> float:
-        """Return B, the number of rows."""
+        """Return the number of rows, B, or of words, W."""
         return len(targets)
