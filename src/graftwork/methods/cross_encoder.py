@@ -10,7 +10,6 @@ from typing import Any, ClassVar, cast
 from torch import Tensor
 
 from graftwork.core.backbone import Backbone, BackboneCard
-from graftwork.core.example import Example
 from graftwork.core.kind import OfChoices
 from graftwork.core.method import AS_IT_COMES, Entries, SameStart, Setting, Workbench
 from graftwork.core.part_settings import TOLD
@@ -67,12 +66,12 @@ class CrossEncoder:
         store = bench.once(NAME, lambda tally: FrozenStore())
         passes = store.of(setting.backbone, NAME)
         fitted = method_by(self.by).fit(replace(apart(bench, NAME), setting=setting, passes=passes))
-        return FittedOver(fitted, _shown, fitted.facts, setting.backbone)
+        return FittedOver(fitted, fitted.facts, setting.backbone)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:
         """Restore the method `by` over joint pairs."""
         joint = self._joint(setting)
-        return FittedOver(method_by(self.by).restore(joint, delta, facts), _shown, facts, joint.backbone)
+        return FittedOver(method_by(self.by).restore(joint, delta, facts), facts, joint.backbone)
 
     def reading(self, backbone: Backbone) -> Backbone:
         """Return a backbone with the same weights that encodes a pair as one sequence."""
@@ -81,7 +80,3 @@ class CrossEncoder:
     def _joint(self, setting: Setting) -> Setting:
         assert setting.backbone is not None
         return replace(setting, backbone=self.reading(setting.backbone))
-
-
-def _shown(example: Example) -> Example:
-    return example

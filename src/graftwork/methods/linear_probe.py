@@ -3,15 +3,14 @@ arXiv:1610.01644) or of a learned mix of all blocks (Peters et al. 2018, arXiv:1
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import torch
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.linear_fit import LinearFit, fit_on, fit_on_block, fitted_on
@@ -60,6 +59,4 @@ class LinearProbe:
         facts |= fitted_on(bench, train.encoded)
         return Probe(backbone, best[3], best[2].weight, best[2].bias, facts)
 
-    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
-        """Rebuild the probe from its stored layer."""
-        return restore_probe(setting, delta, facts)
+    restore = restore_probe

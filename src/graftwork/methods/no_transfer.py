@@ -9,7 +9,6 @@ from typing import Any, ClassVar
 from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.example import Example
 from graftwork.core.method import Entries, Setting, Workbench
 from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Task
@@ -58,19 +57,15 @@ class NoTransfer:
         assert setting.backbone is not None
         passes = FrozenStore().of(setting.backbone, "")
         fitted = method_by(self.by).fit(replace(bench, setting=setting, passes=passes, shared=None))
-        return FittedOver(fitted, _shown, {**fitted.facts, DRAWN: drawn})
+        return FittedOver(fitted, {**fitted.facts, DRAWN: drawn})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:
         """Rebuild the fitted method on the same random weights, drawn again from the stored seed."""
         below = method_by(self.by).restore(_on_random(setting, facts[DRAWN]), delta, facts)
-        return FittedOver(below, _shown, facts)
+        return FittedOver(below, facts)
 
 
 def _on_random(setting: Setting, drawn: int) -> Setting:
     assert setting.backbone is not None
     fresh = opened_like(setting.backbone, f"{FRESH}{setting.backbone.card.id}", seed=drawn)
     return replace(setting, backbone=fresh)
-
-
-def _shown(example: Example) -> Example:
-    return example

@@ -65,11 +65,11 @@ class PartialInput:
         passes = store.of(backbone, name) if backbone else None
         inner = replace(apart(bench, name), train=train, validation=validation, passes=passes)
         fitted = method_by(self.by).fit(inner)
-        return FittedOver(fitted, self._shown, {**fitted.facts, "sees": ROLES[self.side]})
+        return FittedOver(fitted, {**fitted.facts, "sees": ROLES[self.side]}, shown=self._shown)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:
         """Restore the method `by` over one side."""
-        return FittedOver(method_by(self.by).restore(setting, delta, facts), self._shown, facts)
+        return FittedOver(method_by(self.by).restore(setting, delta, facts), facts, shown=self._shown)
 
     def _shown(self, example: Example) -> Example:
         return Example(example.id, {"text": example.inputs[ROLES[self.side]]}, example.target)

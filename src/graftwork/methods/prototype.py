@@ -3,9 +3,8 @@ arXiv:1703.05175, without episodes; centred as in Wang et al. 2019, arXiv:1911.0
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 import torch
@@ -15,7 +14,7 @@ from torch.nn.functional import linear, normalize
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.kind import Kind, OneClass
-from graftwork.core.method import AS_IT_COMES, Entries, Setting, Workbench
+from graftwork.core.method import AS_IT_COMES, Entries, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.train.linear_fit import kept_targets, scorer
@@ -69,9 +68,7 @@ class Prototype:
         shares[block] = 1.0
         return Probe(backbone, shares, sharp * weight, sharp * bias, facts)
 
-    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
-        """Rebuild the probe from its stored layer."""
-        return restore_probe(setting, delta, facts)
+    restore = restore_probe
 
 
 def nearest_mean(features: Tensor, targets: Tensor, classes: int, distance: str) -> tuple[Tensor, Tensor]:

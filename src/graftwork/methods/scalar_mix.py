@@ -13,7 +13,7 @@ from torch import Tensor, nn
 from torch.nn.functional import linear
 
 from graftwork.core.backbone import BackboneCard
-from graftwork.core.method import FrozenPass, Setting, Workbench
+from graftwork.core.method import FrozenPass, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.linear_fit import LinearFit, fit_on, fitted_on, kept_targets, scorer
@@ -108,9 +108,7 @@ class ScalarMix:
         network.load_state_dict(best[2])
         return network, best[0], best[1]
 
-    def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> Probe:
-        """Rebuild the probe from its stored layer and shares."""
-        return restore_probe(setting, delta, facts)
+    restore = restore_probe
 
 
 class MixHead(nn.Module):

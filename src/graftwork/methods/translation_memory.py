@@ -10,13 +10,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 import numpy as np
 from sklearn.feature_extraction.text import TfidfVectorizer
 
-from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
-from graftwork.core.method import Baseline, Logits, LooksUp, Setting, Workbench
-from graftwork.core.task import Task
+from graftwork.core.method import Logits, LooksUp, Setting, Workbench
 from graftwork.registry import methods
 from graftwork.targets.words import TOKEN
-from graftwork.targets.written_texts import without_one_text, written_array
+from graftwork.targets.written_texts import TextBaseline, written_array
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -60,15 +58,10 @@ class FittedMemory(LooksUp):
 
 @methods.register("translation_memory")
 @dataclass(frozen=True)
-class TranslationMemory(Baseline):
+class TranslationMemory(TextBaseline):
     """The target of the nearest training source."""
 
-    KINDS: ClassVar[tuple[str, ...]] = ("generation",)
     CUTS_WORDS: ClassVar[bool] = True
-
-    def unfit(self, task: Task, card: BackboneCard | None) -> str:
-        """Return a reason unless the task is to generate a text from a single text."""
-        return without_one_text(task)
 
     def fit(self, bench: Workbench) -> FittedMemory:
         """Keep the training rows."""

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.backbone import BackboneCard
 from graftwork.core.example import Example
 from graftwork.core.kind import WritesTexts
-from graftwork.core.method import LooksUp
+from graftwork.core.method import Baseline, LooksUp, Setting, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import kinds
 
@@ -76,10 +77,31 @@ class TextByRule(LooksUp):
         return {}
 
 
-def without_one_text(task: Task) -> str:
-    """Return why a baseline that makes a text from one text can't be used for the task; "" if it can."""
-    if not isinstance(kinds.get(task.kind), WritesTexts):
-        return f"it writes texts, and the answers of kind {task.kind} are none"
-    if task.reads != "text":
-        return f"it reads texts, and this task reads {task.reads}s"
-    return "it reads one text, and this task has two" if task.text_a is not None else ""
+class TextBaseline(Baseline):
+    """Base of the baselines that make a text from one text."""
+
+    KINDS: ClassVar[tuple[str, ...]] = ("generation",)
+
+    def unfit(self, task: Task, card: BackboneCard | None) -> str:
+        """Return a reason unless the task is to generate a text from a single text."""
+        if not isinstance(kinds.get(task.kind), WritesTexts):
+            return f"it writes texts, and the answers of kind {task.kind} are none"
+        if task.reads != "text":
+            return f"it reads texts, and this task reads {task.reads}s"
+        return "it reads one text, and this task has two" if task.text_a is not None else ""
+
+
+class RuleBaseline(TextBaseline):
+    """Base of the baselines that make a text by a rule, and learn nothing."""
+
+    def rule(self, text: str) -> str:
+        """Make the output text from the input text."""
+        raise NotImplementedError
+
+    def fit(self, bench: Workbench) -> TextByRule:
+        """Return the rule."""
+        return TextByRule(self.rule)
+
+    def restore(self, setting: Setting, delta: Mapping[str, Any], facts: Mapping[str, Any]) -> TextByRule:
+        """Return the rule, which stores no weights."""
+        return TextByRule(self.rule, facts)

@@ -69,7 +69,7 @@ class Probe:
         return count_flops(lambda: self.logits(examples))[1], "counter"
 
 
-def restore_probe(setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Probe:
-    """Restore a probe from its stored delta."""
+def restore_probe(method: object, setting: Setting, delta: Mapping[str, Tensor], facts: Mapping[str, Any]) -> Probe:
+    """Restore a probe from its stored delta: the `restore` of the methods that fit one."""
     assert setting.backbone is not None
     return Probe(setting.backbone, delta["shares"], delta["weight"], delta["bias"], facts)

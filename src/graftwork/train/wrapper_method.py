@@ -152,9 +152,9 @@ class FittedOver:
     """The fitted result of a wrapped method; it shares no backbone pass with others."""
 
     fitted: Fitted
-    shown: Callable[[Example], Example]  # transforms each example before it is passed on
     facts: Mapping[str, Any]
     backbone: Backbone | None = None  # on which `fitted` alone makes the same predictions, if `shown` changes nothing
+    shown: Callable[[Example], Example] = lambda example: example  # transforms each example before it is passed on
 
     @property
     def trained_parameters(self) -> int:
