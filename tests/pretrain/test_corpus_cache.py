@@ -10,9 +10,10 @@ from pathlib import Path
 
 import pytest
 
+from graftwork.io.cache_folder import CacheEntry
 from graftwork.pretrain import corpus_cache
 from graftwork.pretrain.corpus import open_corpus
-from graftwork.pretrain.corpus_cache import CachedCorpus, cache_entries, clear, corpora_folder
+from graftwork.pretrain.corpus_cache import cache_entries, clear, corpora_folder
 from graftwork.pretrain.corpus_tokens import tokenise
 from graftwork.pretrain.vocabulary_training import learn
 
@@ -65,7 +66,7 @@ def test_no_cache_is_an_empty_one(tmp_path: Path) -> None:
 def test_two_may_clear_at_once(root: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     entries = cache_entries(root)
 
-    def late(root: Path) -> list[CachedCorpus]:
+    def late(root: Path) -> list[CacheEntry]:
         """List the entries, of which another process then removes one and begins to remove another."""
         shutil.rmtree(entries[0].path)
         return entries

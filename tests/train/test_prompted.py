@@ -140,7 +140,7 @@ class Told:
     def __init__(self, *likes: dict[tuple[int, ...], Sequence[float]]):
         self.likes, self.calls = likes, 0
 
-    def logits(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
+    def __call__(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
         self.calls += 1
         return torch.tensor([self.likes[row][tuple(tokens)] for row, tokens in zip(rows, written, strict=True)])
 

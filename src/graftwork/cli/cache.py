@@ -16,7 +16,6 @@ from graftwork.units import duration, parse_bytes, read_amount, several, show
 
 if TYPE_CHECKING:
     from graftwork.io.cache_folder import CacheEntry
-    from graftwork.pretrain.corpus_cache import CachedCorpus
 
 
 @click.command("cache", cls=Command)
@@ -78,7 +77,7 @@ def _seconds(words: str) -> float:
     return amount
 
 
-def _content(entry: CacheEntry | CachedCorpus) -> dict[str, Any]:
+def _content(entry: CacheEntry) -> dict[str, Any]:
     """Return an entry as JSON; `used` is the time of its last use, in seconds since the Unix epoch."""
     return {"path": str(entry.path), "bytes": entry.bytes, "used": entry.used}
 
@@ -93,7 +92,7 @@ def _line(entry: CacheEntry, now: float) -> str:
     return f"{name}  {about.get('backbone', '–'):<20} {what:<24} {rows:<20} {show(entry.bytes, 'bytes'):>8}  {used}"
 
 
-def _total(action: str, what: str, entries: Sequence[CacheEntry | CachedCorpus], root: Path) -> str:
+def _total(action: str, what: str, entries: Sequence[CacheEntry], root: Path) -> str:
     """Return how much is, or was, kept of `what`."""
     size = show(sum(entry.bytes for entry in entries), "bytes")
     return f"{size} in {what} under {root}" if action == "ls" else f"removed {what} under {root} and freed {size}"

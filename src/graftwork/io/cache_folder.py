@@ -54,6 +54,12 @@ def cache_folder(root: str | Path | None = None) -> Path:
     return Path(root).expanduser() / "prefix"
 
 
+def touch(path: Path) -> None:
+    """Set the time of last use of the cache entry with this file to now."""
+    with contextlib.suppress(OSError):  # the cache may be read-only
+        os.utime(path)
+
+
 class CacheFolder:
     """Cache entries under `root`, the files whose names match `entry`.
 
@@ -66,11 +72,6 @@ class CacheFolder:
     def entries(self) -> list[CacheEntry]:
         """List the entries, least recently used first. Raises `OSError` when the folder can't be read."""
         return sorted(self._files(self.entry), key=lambda entry: (entry.used, entry.path.name))
-
-    def touch(self, path: Path) -> None:
-        """Set this entry's time of last use to now."""
-        with contextlib.suppress(OSError):  # a read-only folder
-            os.utime(path)
 
     @contextlib.contextmanager
     def room_for(self, size: int, path: Path) -> Iterator[bool]:

@@ -16,7 +16,6 @@ from transformers import AutoConfig, PreTrainedConfig, PreTrainedModel
 
 from graftwork.errors import ConfigError, UnknownName
 from graftwork.io.files import read_json, storage_errors, write_json
-from graftwork.nn.attention_interface import with_our_attention
 from graftwork.pretrain.vocabulary import Vocabulary
 from graftwork.pretrained.layout import Layout
 from graftwork.pretrained.load_folder import TransformerFamily, load_weights, require_whole
@@ -98,12 +97,6 @@ def load_network(make: Any, folder: Path, known: Collection[str], seed: int) -> 
 def require_heads_only(missing: Collection[str], heads: Collection[str], folder: Path) -> None:
     """Raise `IncompatibleModule` if tensors other than those of the heads (name prefixes `heads`) are missing."""
     require_whole([name for name in missing if not name.startswith(tuple(heads))], folder)
-
-
-def with_short_attention(network: PreTrainedModel) -> PreTrainedModel:
-    """Switch the network to our attention, which is fast on a CPU, if it supports it; return the network."""
-    with_our_attention(network)
-    return network
 
 
 def with_sinusoids(network: PreTrainedModel, table: str, opened: Path | None = None) -> PreTrainedModel:

@@ -7,10 +7,9 @@ import os
 import re
 import shutil
 import time
-from dataclasses import dataclass
 from pathlib import Path
 
-from graftwork.io.cache_folder import cache_folder
+from graftwork.io.cache_folder import CacheEntry, cache_folder
 from graftwork.io.files import storage_errors
 
 KEY = re.compile(r"[0-9a-f]{64}")
@@ -18,34 +17,19 @@ PART = re.compile(r"\.[0-9a-f]{64}\..*")  # a temporary folder, being written or
 PART_SECONDS = 86_400.0  # age from which a temporary folder counts as left over
 
 
-@dataclass(frozen=True)
-class CachedCorpus:
-    """A cache entry, one folder: the token ids of a corpus, or a vocabulary."""
-
-    path: Path
-    bytes: int
-    used: float  # time of the last read or write, seconds since the epoch
-
-
 def corpora_folder(cache: str | Path | None = None) -> Path:
     """Return the folder of the corpus entries below `cache`, or below the default cache."""
     return cache_folder(cache).parent / "corpora"
 
 
-def touch(file: Path) -> None:
-    """Set the file's modification time to now: the last use of its cache entry."""
-    with contextlib.suppress(OSError):  # the cache may be read-only
-        os.utime(file)
-
-
-def cache_entries(root: Path) -> list[CachedCorpus]:
+def cache_entries(root: Path) -> list[CacheEntry]:
     """List the cache entries, least recently used first. Raises `StorageError`."""
     with storage_errors(root):
         found = [one for path in root.glob("*/*") if KEY.fullmatch(path.name) and (one := _kept(path))]
     return sorted(found, key=lambda one: (one.used, one.path.name))
 
 
-def clear(root: Path, unused_seconds: float = 0.0) -> list[CachedCorpus]:
+def clear(root: Path, unused_seconds: float = 0.0) -> list[CacheEntry]:
     """Remove and return the entries unused for that long; existing memory maps stay valid. Raises `StorageError`.
 
     Processes may clear at the same time: each entry is removed, and returned, by one of them.
@@ -82,10 +66,10 @@ def _written(path: Path) -> float:
     return max(one.stat().st_mtime for one in (path, *path.iterdir()))
 
 
-def _kept(path: Path) -> CachedCorpus | None:
+def _kept(path: Path) -> CacheEntry | None:
     """Describe an entry; None if another process removes it meanwhile."""
     try:
         files = [file.stat() for file in path.iterdir()]
     except FileNotFoundError:
         return None
-    return CachedCorpus(path, sum(file.st_size for file in files), max((file.st_mtime for file in files), default=0.0))
+    return CacheEntry(path, sum(file.st_size for file in files), max((file.st_mtime for file in files), default=0.0))

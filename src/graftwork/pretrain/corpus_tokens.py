@@ -22,10 +22,11 @@ from numpy.typing import NDArray
 
 from graftwork.data.distinct import distinct
 from graftwork.errors import StorageError
+from graftwork.io.cache_folder import touch
 from graftwork.io.files import digest, read_json, storage_errors, sync_folder, write_json
 from graftwork.io.locks import holding
 from graftwork.pretrain.corpus import SPLITS, Corpus, Document
-from graftwork.pretrain.corpus_cache import sweep, touch
+from graftwork.pretrain.corpus_cache import sweep
 from graftwork.pretrain.vocabulary import Vocabulary
 
 FORMAT = 1

@@ -9,9 +9,9 @@ from pathlib import Path
 import tokenizers as library
 
 from graftwork.errors import ConfigError
+from graftwork.io.cache_folder import touch
 from graftwork.io.files import digest
 from graftwork.pretrain.corpus import Corpus
-from graftwork.pretrain.corpus_cache import touch
 from graftwork.pretrain.vocabulary import CONFIG, Vocabulary
 from graftwork.registry import tokenizers
 

@@ -31,6 +31,19 @@ MOST_RESIZED = 1 << 25  # maximum pixels after the shorter side was resized
 PATCH = 16  # pixels: if feature maps shrink between blocks, T is the number of patches of this size
 
 
+def preparation_settings(folder: Path, what: str) -> dict[str, Any]:
+    """Read preprocessor_config.json. Raises `ConfigError` if it is missing; `what` it says is named in the message."""
+    path = model_file(folder, PREPARED)
+    if not path.is_file():
+        raise ConfigError(
+            f"the folder does not say how {what}",
+            where=str(folder),
+            expected=PREPARED,
+            do="copy it from where the weights come from",
+        )
+    return checked_sizes(path)
+
+
 @dataclass(frozen=True)
 class Preparation:
     """The preprocessing of an image to a square array."""
@@ -51,15 +64,7 @@ class Preparation:
 
         from graftwork.pretrained.tokenizer_folder import checked_copy
 
-        path = model_file(folder, PREPARED)
-        if not path.is_file():
-            raise ConfigError(
-                "the folder does not say how images are prepared",
-                where=str(folder),
-                expected=PREPARED,
-                do="copy it from where the weights come from",
-            )
-        checked_sizes(path)
+        preparation_settings(folder, "images are prepared")
         with checked_copy(folder) as copy:
             stated = AutoImageProcessor.from_pretrained(
                 copy, backend="pil", local_files_only=True, trust_remote_code=False

@@ -12,17 +12,14 @@ from torch.nn.utils import parametrize
 from transformers import AutoFeatureExtractor, PreTrainedModel
 
 from graftwork.core.backbone import ROLES, BackboneCard, Inputs
-from graftwork.errors import ConfigError
 from graftwork.io.files import digest
 from graftwork.nn.packed_linear import use_linear_maps
 from graftwork.pretrained.audio import FRAME, HOP, MOST_SECONDS, SpectrogramReader, WaveReader
 from graftwork.pretrained.build_backbone import drop_unused
 from graftwork.pretrained.chained_network import Architecture, ChainedBackbone, Reader, shapes_of
-from graftwork.pretrained.folder_file import model_file
-from graftwork.pretrained.images import PATCH, PREPARED, ImageReader, Preparation
+from graftwork.pretrained.images import PATCH, ImageReader, Preparation, preparation_settings
 from graftwork.pretrained.load_folder import encoder_of, fresh_of_folder, has_decoder, in_bf16, pretrained
 from graftwork.pretrained.model_folder import locate, model_type, reading_files, weight_digests
-from graftwork.pretrained.model_json import checked_sizes
 from graftwork.pretrained.network_config import configuration
 from graftwork.pretrained.tokenizer_folder import checked_copy
 from graftwork.pretrained.transformers_errors import transformers_errors
@@ -136,7 +133,7 @@ class SoundFamily:
     def open(self, source: str, *, random_seed: int | None, bf16: bool) -> ChainedBackbone:
         """Load a folder or hub name whose `model_type` is in the table."""
         opened = open_network(source, self.architectures, random_seed, bf16)
-        stated = _sound_settings(opened.folder)
+        stated = preparation_settings(opened.folder, "sounds are read")
         config = opened.module.config
         dtype = next(opened.module.parameters()).dtype
         if config.model_type == WHISPER:
@@ -188,19 +185,6 @@ def _of_spectrograms(opened: ReadNetwork, dtype: torch.dtype) -> ChainedBackbone
 
 def _extractor(folder: Path) -> Any:
     """Return transformers' feature extractor of a folder. Raises `ConfigError` where its settings are missing."""
-    _sound_settings(folder)
+    preparation_settings(folder, "sounds are read")
     with transformers_errors(folder), checked_copy(folder) as copy:
         return AutoFeatureExtractor.from_pretrained(copy, local_files_only=True, trust_remote_code=False)
-
-
-def _sound_settings(folder: Path) -> dict[str, Any]:
-    """Read preprocessor_config.json, the settings for reading sounds. Raises `ConfigError` if missing."""
-    path = model_file(folder, PREPARED)
-    if not path.is_file():
-        raise ConfigError(
-            "the folder does not say how sounds are read",
-            where=str(folder),
-            expected=PREPARED,
-            do="copy it from where the weights come from",
-        )
-    return checked_sizes(path)

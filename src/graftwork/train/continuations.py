@@ -35,7 +35,7 @@ class DecoderCursor:
         states, self.kept = model.read(ids, real, before)
         self.last = states[torch.arange(len(contexts), device=ids.device), real.sum(dim=1) - 1]  # (B, D)
 
-    def logits(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
+    def __call__(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
         """Return (n, V) fp32: the logits of the next token of each of these rows, after those it has `written`."""
         new = [list(tokens[self.read[row] :]) for row, tokens in zip(rows, written, strict=True)]
         places = [self.rows.index(row) for row in rows]

@@ -3,20 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
-from typing import Protocol
 
 import torch
 from torch import Tensor
 
-
-class Cursor(Protocol):
-    """A batch of B encoded prompts, after which tokens are written."""
-
-    def logits(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, V) fp32: the logits of the next token of each of these rows, after those it has `written`.
-
-        From call to call rows may drop out, and what the others have written becomes longer.
-        """
+Cursor = Callable[[Sequence[int], Sequence[Sequence[int]]], Tensor]
+"""Called with rows of a batch of B encoded prompts and the tokens written after each, return (n, V) fp32, the logits of
+the next token of each. From call to call rows may drop out, and what the others have written becomes longer."""
 
 
 def margins_of(cursor: Cursor, answers: Sequence[Sequence[list[int]]]) -> list[list[float]]:
@@ -36,7 +29,7 @@ def margins_of(cursor: Cursor, answers: Sequence[Sequence[list[int]]]) -> list[l
         rows = [row for row in rows if len(written[row]) < len(answers[row][left[row][0]])]
         if not rows:
             return margins
-        logits = cursor.logits(rows, [written[row] for row in rows]).double().cpu()
+        logits = cursor(rows, [written[row] for row in rows]).double().cpu()
         for row, of_row in zip(rows, logits, strict=True):
             place = len(written[row])
             tokens = _next(answers[row], left[row], place)
@@ -63,7 +56,7 @@ def written_by(
     written: list[list[int]] = [[] for _ in range(rows)]
     chances, cut, going = [0.0] * rows, [True] * rows, list(range(rows))
     while going and len(written[going[0]]) < longest:
-        log_chances = cursor.logits(going, [written[row] for row in going]).log_softmax(dim=1)
+        log_chances = cursor(going, [written[row] for row in going]).log_softmax(dim=1)
         best, tokens = torch.max(log_chances, dim=1)
         for row, chance, token in zip(going, best.double().tolist(), tokens.tolist(), strict=True):
             written[row].append(token)

@@ -37,7 +37,7 @@ from graftwork.core.meter import Phase
 from graftwork.core.run import ENGINE
 from graftwork.core.tally import Tally
 from graftwork.errors import StorageError
-from graftwork.io.cache_folder import CacheFolder, EntryBeingWritten
+from graftwork.io.cache_folder import CacheFolder, EntryBeingWritten, touch
 from graftwork.io.files import canonical, digest, header_of, safe_load, sync_folder
 from graftwork.io.locks import try_lock
 from graftwork.io.safetensors_header import Header, end_to_end
@@ -167,7 +167,7 @@ class PrefixStore:
         for path in (exact, *(other for other in others if other != exact)):
             kept = _mapped_entry(path, wanted)
             if kept is not None:
-                self.folder.touch(path)
+                touch(path)
                 return kept
         return None
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from itertools import chain
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from graftwork.core.language_model import ReadPrompts, ReadThenWrite, TokenTree
 from graftwork.core.writing import TextSearch, WrittenTokens
@@ -21,17 +21,6 @@ from graftwork.train.greedy_writing import margins_of
 from graftwork.train.prompt_tokens import PromptTokens, begins_another, refuse_no_token, require_numbers
 
 R = TypeVar("R")
-
-
-class SeqCursor:
-    """A `Cursor` over encoded prompts. Answers are short, so that the decoder runs over all of one at every step."""
-
-    def __init__(self, reader: ReadThenWrite, read: ReadPrompts):
-        self.reader, self.read = reader, read
-
-    def logits(self, rows: Sequence[int], written: Sequence[Sequence[int]]) -> Tensor:
-        """Return (n, V) fp32: the logits of the token after all that each of these rows has written."""
-        return self.reader.next_logits(self.read, rows, written)
 
 
 class PromptedSeq2Seq:
@@ -88,7 +77,7 @@ class PromptedSeq2Seq:
         """Write one of the answers to each prompt."""
 
         def answer(part: Sequence[PromptTokens], read: ReadPrompts) -> list[list[float]]:
-            return margins_of(SeqCursor(self.reader, read), [one.continuations for one in part])
+            return margins_of(partial(self.reader.next_logits, read), [one.continuations for one in part])
 
         found = self._batched(asked, answer)
         require_numbers(found, self.reader.name)

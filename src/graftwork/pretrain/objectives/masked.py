@@ -14,6 +14,7 @@ from torch.nn.functional import cross_entropy
 from transformers import AutoModelForMaskedLM, AutoModelForPreTraining
 
 from graftwork.errors import ConfigError
+from graftwork.nn.attention_interface import with_our_attention
 from graftwork.pretrain import architecture
 from graftwork.pretrain.architecture import POSITIONS, bert_size, check_word
 from graftwork.pretrain.corpus_tokens import SplitTokens
@@ -89,7 +90,7 @@ class Masked:
         network = architecture.draw_network(self._auto(config.model_type), config, seed)
         if self.positions == "sinusoidal":
             architecture.with_sinusoids(network, TABLE)
-        return architecture.with_short_attention(network)
+        return with_our_attention(network)
 
     def opened(self, folder: Path, seed: int) -> ContinuedNetwork:
         """Load a transformers encoder with its heads."""
@@ -103,7 +104,7 @@ class Masked:
         added = ["a masked-LM head"] if len(missing) > len(second) else []
         added += [f"a head for {self.second.replace('_', ' ')}"] if second else []
         return ContinuedNetwork(
-            architecture.with_short_attention(network),
+            with_our_attention(network),
             Vocabulary.open(folder),
             _longest(network.config),
             added,

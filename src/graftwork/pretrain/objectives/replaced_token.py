@@ -13,6 +13,7 @@ from torch.nn.functional import binary_cross_entropy_with_logits, cross_entropy
 from transformers import AutoModelForMaskedLM, AutoModelForPreTraining, PreTrainedConfig
 
 from graftwork.errors import ConfigError
+from graftwork.nn.attention_interface import with_our_attention
 from graftwork.pretrain import architecture
 from graftwork.pretrain.architecture import bert_size
 from graftwork.pretrain.corpus_tokens import SplitTokens
@@ -101,7 +102,7 @@ class ReplacedToken:
         small = architecture.draw_network(
             AutoModelForMaskedLM, self._smaller(discriminator.config), derive(seed, "generator")
         )
-        return Pair(*map(architecture.with_short_attention, (discriminator, small)))
+        return Pair(*map(with_our_attention, (discriminator, small)))
 
     def _smaller(self, config: PreTrainedConfig) -> PreTrainedConfig:
         """Return the generator's configuration: the same depth, `generator` times the width, in whole heads."""
