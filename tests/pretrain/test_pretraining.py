@@ -22,7 +22,7 @@ from graftwork.core.run import RunResult
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName
 from graftwork.io import locks
-from graftwork.io.files import alone, file_digest, read_json
+from graftwork.io.files import file_digest, only_one_process, read_json
 from graftwork.pretrain import pretraining
 from graftwork.pretrain.corpus_tokens import TokenisedCorpus
 from graftwork.pretrain.objectives.masked import Masked
@@ -351,7 +351,10 @@ def test_two_processes_learn_as_one(objective: str, corpus: Path, size: str, tmp
 
 def test_two_at_once_are_refused(made: Pretrained, corpus: Path, size: str) -> None:
     (made.folder / "result.json").unlink()
-    with alone(made.folder / ".lock", "", ""), pytest.raises(StorageError, match="another process trains this run"):
+    with (
+        only_one_process(made.folder / ".lock", "", ""),
+        pytest.raises(StorageError, match="another process trains this run"),
+    ):
         gw.pretrain(corpus, size=size, steps=6, recipe=RECIPE, validation=0.1, runs=made.folder.parent)
 
 

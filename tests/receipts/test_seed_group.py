@@ -6,7 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from graftwork.core.run import RunResult, RunSpec
-from graftwork.receipts.seed_group import TOLERANCE, band_of, held_against, row_of
+from graftwork.receipts.seed_group import TOLERANCE, band_of, plausible_repeat, row_of
 from graftwork.run.store import write_run
 
 SPEC = RunSpec({"kind": "classification"}, "data", None, {"name": "lora"}, {"epochs": 1}, 0, {"threads": 1})
@@ -36,10 +36,10 @@ def test_runs_that_are_all_alike_have_no_band_but_a_tolerance() -> None:
 
 def test_a_false_score_does_not_widen_the_band_that_it_is_held_against() -> None:
     others = [0.800, 0.802, 0.799, 0.801]
-    band, alike = held_against(others, 0.801, 0.800)
+    band, alike = plausible_repeat(others, 0.801, 0.800)
     assert alike and band == band_of([*others, 0.801], 0.801)
     assert band_of([*others, 0.9], 0.9).holds(0.801), "it is one of these five"
-    band, alike = held_against(others, 0.9, 0.801)
+    band, alike = plausible_repeat(others, 0.9, 0.801)
     assert not alike and band == band_of([*others, 0.801], 0.801) and not band.holds(0.9)
-    band, alike = held_against(others, 0.801, 0.9)
+    band, alike = plausible_repeat(others, 0.801, 0.9)
     assert not alike and band.high < 0.9

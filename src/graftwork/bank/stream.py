@@ -19,7 +19,7 @@ from graftwork.core.configured_methods import parse_method
 from graftwork.core.progress import Progress, part_of, silent
 from graftwork.data.splits.split_folder import require_outside
 from graftwork.errors import ConfigError, DataError, GraftworkError, StorageError
-from graftwork.io.files import alone, require_writable
+from graftwork.io.files import only_one_process, require_writable
 from graftwork.pretrained.open_backbone import require_kept
 from graftwork.run.session import open_shared, writes_texts
 from graftwork.run.settings import GivenSettings, RunSettings, takes_settings
@@ -81,7 +81,7 @@ def stream(
     folder = _folder(bank, out, contrast)
     _require_outside(asked, [folder, how.setup.runs, *([] if bank is None else [bank])])
     require_writable(folder)
-    with alone(
+    with only_one_process(
         folder / ".stream.claim",  # two that extend one stream.json would overwrite each other's rows
         "another process runs this stream",
         "wait for it, or name another folder: --out DIR",

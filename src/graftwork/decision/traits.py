@@ -20,7 +20,7 @@ WORDS_READ = 1_000  # training examples from which the median length is computed
 
 @dataclass(frozen=True)
 class Arm:
-    """A method that may be chosen, as the prior sees it."""
+    """One option of the choice, an arm as in a bandit problem: a method with its settings."""
 
     label: str  # as the board shows it, e.g. "top_layers:k=3"
     name: str  # the registered name, e.g. "top_layers"

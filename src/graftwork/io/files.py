@@ -135,7 +135,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
     and the standard output and error of this process are written to directly. Raises `StorageError`.
     """
     with storage_errors(path):
-        through = _through(path)
+        through = _special_file(path)
         if through is not None:
             with through:
                 yield through
@@ -162,7 +162,7 @@ def writing(path: Path) -> Iterator[BinaryIO]:
         sync_folder(path.parent)
 
 
-def _through(path: Path) -> BinaryIO | None:
+def _special_file(path: Path) -> BinaryIO | None:
     """Return a stream into what must not be replaced at `path`, such as a pipe; None for a file, or nothing.
 
     Raises `OSError` for a folder, `StorageError` for what can't be written to, such as a disk.
@@ -248,7 +248,7 @@ def sync_folder(path: Path) -> None:
 
 
 @contextlib.contextmanager
-def alone(path: Path, what: str, do: str) -> Iterator[None]:
+def only_one_process(path: Path, what: str, do: str) -> Iterator[None]:
     """Let only one process at a time execute a block, by a temporary lock file `path`, if files can be locked there.
 
     Raises `StorageError` if another process is in the block, with `what` it does and the remedy `do`.

@@ -106,7 +106,7 @@ class Memory:
         """Lower the limit to half of the largest part, after memory ran out; `OutOfMemory` if that is one example."""
         largest = max(parts, key=positions)
         if len(largest) == 1:
-            raise alone(why, positions(largest))
+            raise too_large_alone(why, positions(largest))
         self.cuts.append(Cut(self.steps, max(map(positions, halves(largest))), why))
 
     @contextmanager
@@ -166,7 +166,7 @@ def in_halves(rows: Rows, work: Callable[[Rows], T]) -> list[T]:
     if found is not None:
         return [found]
     if len(rows) == 1:
-        raise alone(why)
+        raise too_large_alone(why)
     return [one for half in halves(rows) for one in in_halves(half, work)]
 
 
@@ -245,7 +245,7 @@ def give_back() -> None:
             ctypes.CDLL(None).malloc_trim(0)
 
 
-def alone(why: str, tokens: int | None = None) -> OutOfMemory:
+def too_large_alone(why: str, tokens: int | None = None) -> OutOfMemory:
     """Return the error for a single example that takes too much memory."""
     size = f" of {tokens:,} tokens" if tokens else ""
     return OutOfMemory(

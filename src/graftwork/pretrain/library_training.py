@@ -16,7 +16,7 @@ from graftwork.pretrain.duration import Allowance, Extent, flop_of, paid_by
 from graftwork.pretrain.objective import AtOnce, Bench
 from graftwork.pretrain.pretrain_facts import notes_of, text_of
 from graftwork.pretrain.pretrain_folder import PretrainProgress
-from graftwork.pretrain.pretrain_run import PretrainOrder, allowance_of, filling_of, finished_run, placed
+from graftwork.pretrain.pretrain_run import PretrainOrder, allowance_of, finished_run, placed, run_writer_of
 from graftwork.pretrain.training_text import Material
 from graftwork.pretrained.open_backbone import PRETRAINED
 
@@ -24,8 +24,8 @@ from graftwork.pretrained.open_backbone import PRETRAINED
 def at_once(order: PretrainOrder, spec: RunSpec, folder: Path, material: Material) -> RunResult:
     """Train an `AtOnce` objective, from the last checkpoint if any. Raises `IncompatibleModule` for another run's."""
     objective = cast(AtOnce, order.learner.objective)
-    loading, filling = order.session.watch.read(), filling_of(order, folder)
-    found = filling.resume()
+    loading, writer = order.session.watch.read(), run_writer_of(order, folder)
+    found = writer.resume()
     progress = found[0] if found else PretrainProgress()
     allowance = allowance_of(order, progress)
 
@@ -36,7 +36,7 @@ def at_once(order: PretrainOrder, spec: RunSpec, folder: Path, material: Materia
 
     def keep(step: int, steps: int, tensors: Callable[[], dict[str, Tensor]]) -> None:
         progress.step, progress.steps = step, steps
-        filling.checkpoint(progress, tensors, bool(signals.came))
+        writer.checkpoint(progress, tensors, bool(signals.came))
         if signals.came:
             signals.let_go()
 
@@ -50,7 +50,7 @@ def at_once(order: PretrainOrder, spec: RunSpec, folder: Path, material: Materia
             threads=order.session.computed_in["threads"],
             folder=part,
             progress=order.session.progress,
-            log=filling.log,
+            log=writer.log,
             tokens=partial(_tokens, order.extent, allowance, progress, len(material.own.train.ids)),
             resume=resume,
             keep=keep,
@@ -59,9 +59,9 @@ def at_once(order: PretrainOrder, spec: RunSpec, folder: Path, material: Materia
         try:
             learned = objective.learn(bench)
         finally:
-            filling.close()
-    phases = {"load": loading, "fit": filling.took()}
-    readings = Readings(phases=phases, charged=filling.earlier, train_flops=learned.flops)
+            writer.close()
+    phases = {"load": loading, "fit": writer.took()}
+    readings = Readings(phases=phases, charged=writer.earlier, train_flops=learned.flops)
     readings.train_flops_grade = "model"  # operators of another library cannot be counted
     readings.trained_parameters = learned.trained_parameters
     facts = dict(learned.facts) | {"text": text_of(material), "attempts": progress.attempts}

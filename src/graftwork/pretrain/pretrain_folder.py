@@ -55,7 +55,7 @@ class PretrainProgress:
         return cls(**{**found.numbers, "fit": Phase(**found.numbers["fit"])})
 
 
-class Filling:
+class RunWriter:
     """The folder `runs/<id>/` of a pre-training in progress, written by the leading process."""
 
     def __init__(

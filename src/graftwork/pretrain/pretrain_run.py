@@ -34,7 +34,7 @@ from graftwork.pretrain.objective import (
 )
 from graftwork.pretrain.parallel import JointWatch, Peers
 from graftwork.pretrain.pretrain_facts import facts_of, scores_of
-from graftwork.pretrain.pretrain_folder import CHECKPOINT, Filling, PretrainProgress, price_so_far
+from graftwork.pretrain.pretrain_folder import CHECKPOINT, PretrainProgress, RunWriter, price_so_far
 from graftwork.pretrain.pretrain_loop import LoopHooks, PretrainPlan, PretrainState, go_on
 from graftwork.pretrain.schedule import positions, sum_over_steps
 from graftwork.pretrain.training_text import Material
@@ -112,11 +112,11 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
     """
     objective, recipe = cast(ByGradient, order.learner.objective), order.learner.recipe
     assert recipe is not None
-    filling = filling_of(order, folder)
+    writer = run_writer_of(order, folder)
     opened = _opened(order, objective, recipe, material)
     course = _course(order, objective, recipe, material)
-    found = filling.resume() if order.session.peers.leads else None
-    found = _from_leader(found, order.session.peers, filling)
+    found = writer.resume() if order.session.peers.leads else None
+    found = _from_leader(found, order.session.peers, writer)
     progress = found[0] if found else PretrainProgress(facts={"added": list(opened.added), "head_flops": 0.0})
     order.session.watch.meet(order.session.peers)
     allowance = allowance_of(order, progress)
@@ -130,15 +130,15 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
         order.session.watch.meet(order.session.peers)
         _plan(order, course, pilot, progress, material, allowance)
         loading = order.session.watch.read()  # includes reading the text
-        filling.begin(recipe, progress)
-        go_on(training, progress, _every(order, course, progress), _keeping(order, filling, allowance))
+        writer.begin(recipe, progress)
+        go_on(training, progress, _every(order, course, progress), _loop_hooks(order, writer, allowance))
         order.session.watch.meet(order.session.peers)
-    readings = Readings(phases={"load": loading, "fit": filling.took()}, charged=filling.earlier)
+    readings = Readings(phases={"load": loading, "fit": writer.took()}, charged=writer.earlier)
     readings.train_flops = progress.facts["head_flops"] + pilot.flops(recipe, progress.step, progress.planned)
     readings.trained_parameters = training.trained
     if not order.session.peers.leads:
         return RunResult(id=spec.id, seed=spec.seed, status="ok")
-    filling.close()
+    writer.close()
     with training.answering():
         _save(objective, training, order, folder)
     facts = facts_of(training, progress, material)
@@ -187,19 +187,19 @@ def _course(order: PretrainOrder, objective: ByGradient, recipe: PretrainingReci
     )
 
 
-def filling_of(order: PretrainOrder, folder: Path) -> Filling:
+def run_writer_of(order: PretrainOrder, folder: Path) -> RunWriter:
     """Open the run's folder with its checkpoints."""
     checkpoints = Checkpoints(folder / CHECKPOINT, folder.name, partial(computed_in, order.session.computed_in))
-    return Filling(checkpoints, order.every_seconds, order.session.progress, order.session.watch)
+    return RunWriter(checkpoints, order.every_seconds, order.session.progress, order.session.watch)
 
 
-def _from_leader(found: Any, peers: Peers, filling: Filling) -> Any:
+def _from_leader(found: Any, peers: Peers, writer: RunWriter) -> Any:
     """Return the leading process's checkpoint in all processes; the others read it if the leader found one."""
     if peers.size == 1:
         return found
     there = peers.broadcast(float(found is not None))
     if not peers.leads and there:
-        checkpoint = filling.checkpoints.read(follows=True)
+        checkpoint = writer.checkpoints.read(follows=True)
         assert checkpoint is not None
         found = PretrainProgress.of(checkpoint), checkpoint.tensors
     peers.wait()
@@ -293,19 +293,19 @@ def _held_positions(course: PretrainPlan) -> int:
     return sum(held.steps * held.batch * held.length for held in course.held.values())
 
 
-def _keeping(order: PretrainOrder, filling: Filling, allowance: Allowance | None) -> LoopHooks:
+def _loop_hooks(order: PretrainOrder, writer: RunWriter, allowance: Allowance | None) -> LoopHooks:
     leads = order.session.peers.leads
 
     def spent() -> bool:
         return allowance is not None and bool(order.session.peers.broadcast(allowance.is_spent()))
 
     def price() -> str:
-        return price_so_far(order.session.marks, filling.spent(), order.session.prices)
+        return price_so_far(order.session.marks, writer.spent(), order.session.prices)
 
     return LoopHooks(
-        log=filling.log if leads else lambda line: None,
-        checkpoint=filling.checkpoint if leads else lambda progress, tensors, now: None,
-        tell=(lambda progress, loss: filling.tell(progress, loss, price)) if leads else lambda progress, loss: None,
+        log=writer.log if leads else lambda line: None,
+        checkpoint=writer.checkpoint if leads else lambda progress, tensors, now: None,
+        tell=(lambda progress, loss: writer.tell(progress, loss, price)) if leads else lambda progress, loss: None,
         spent=spent,
     )
 

@@ -14,7 +14,7 @@ from graftwork.core.arguments import told_arguments
 from graftwork.core.progress import Progress, silent
 from graftwork.core.run import RunResult, RunSpec
 from graftwork.errors import ConfigError
-from graftwork.io.files import alone, require_writable, storage_errors, write_json
+from graftwork.io.files import only_one_process, require_writable, storage_errors, write_json
 from graftwork.machine.cards import choose_card
 from graftwork.machine.environment import numerics, resolve_device
 from graftwork.pretrain.corpus import VALIDATION
@@ -192,7 +192,7 @@ def _alone(folder: Path) -> AbstractContextManager[None]:
     """Create the folder and lock it. Raises `StorageError` if another process holds the lock."""
     with storage_errors(folder):
         folder.mkdir(exist_ok=True)
-    return alone(folder / ".lock", "another process trains this run", "wait for it, or give another --seed")
+    return only_one_process(folder / ".lock", "another process trains this run", "wait for it, or give another --seed")
 
 
 def _spec(order: PretrainOrder, reads: Mapping[str, Any]) -> RunSpec:

@@ -87,7 +87,7 @@ def instructed_texts(backbone: Seq2SeqBackbone, given: Instruction) -> Seq2SeqBa
         raise no_tags(backbone.card.id, given)
     special, source = backbone.special, None
     if tags is not None:
-        source, target = _both(tags, given, special, backbone.card.id)
+        source, target = _tags_of(tags, given, special, backbone.card.id)
         special = special if target is None else _written_in(special, tags, target)
     if source is None and special == backbone.special and not given.source_prefix:
         return backbone
@@ -106,7 +106,7 @@ def instructed_texts(backbone: Seq2SeqBackbone, given: Instruction) -> Seq2SeqBa
     return replace(backbone, read_by=partial(as_encoder, told), tokenizer=whole, special=special, untold=backbone)
 
 
-def _both(
+def _tags_of(
     tags: LanguageTags, given: Instruction, special: SpecialTokens, backbone: str
 ) -> tuple[str | None, str | None]:
     """Return the tags of source and target; None where the folder's own tag is kept."""
@@ -116,7 +116,9 @@ def _both(
     if target is None and {*special.first, special.start[-1]} & {*tags.numbers.values()}:
         return source, None
     if source is None or target is None:
-        raise half_told(given, f"two of its {len(tags.numbers)} tags, such as {tags.source}", tags.source, backbone)
+        raise language_missing(
+            given, f"two of its {len(tags.numbers)} tags, such as {tags.source}", tags.source, backbone
+        )
     return source, target
 
 
@@ -127,7 +129,7 @@ def _written_in(special: SpecialTokens, tags: LanguageTags, target: str) -> Spec
     return replace(special, first=(number,))
 
 
-def half_told(given: Instruction, expected: str, example: str, backbone: str) -> ConfigError:
+def language_missing(given: Instruction, expected: str, example: str, backbone: str) -> ConfigError:
     """Return the error for a backbone that needs the languages of source and target, and was not given both."""
     lacking = "target_language" if given.target_language is None else "source_language"
     return ConfigError(

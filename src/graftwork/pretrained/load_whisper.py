@@ -15,7 +15,7 @@ from transformers.models.whisper.tokenization_whisper import TO_LANGUAGE_CODE
 from graftwork.core.writing import Instruction, no_tags
 from graftwork.errors import ConfigError
 from graftwork.pretrained.chained_network import ChainedBackbone
-from graftwork.pretrained.language_tags import half_told, unknown_language
+from graftwork.pretrained.language_tags import language_missing, unknown_language
 from graftwork.pretrained.load_folder import tokenizer_of
 from graftwork.pretrained.load_media import WHISPER, ReadNetwork, of_whisper
 from graftwork.pretrained.load_seq2seq import (
@@ -103,7 +103,7 @@ class Speaks:
         if not known:
             raise no_tags(name, given)
         if given.source_language is None:
-            raise half_told(given, "that of the sound and that of the text", "de", name)
+            raise language_missing(given, "that of the sound and that of the text", "de", name)
         source, target = _code(given.source_language), _code(given.target_language or given.source_language)
         if source not in known:
             raise unknown_language("source_language", given.source_language, known, name)

@@ -32,7 +32,13 @@ from graftwork.pretrained.transformer import TransformerBackbone
 
 TEXTS_AT_ONCE = 4096  # per tokenizer call: an encoding takes ten times the memory of its tokens
 POSITIONS_AT_ONCE = 1024  # scored at once without a gradient: each has a logit per token of the vocabulary
-WAS_TOLD = ("start", "first", "ends", "pad", "banned")  # fields of `SpecialTokens` that every revision includes
+ALWAYS_IN_REVISION = (
+    "start",
+    "first",
+    "ends",
+    "pad",
+    "banned",
+)  # fields of `SpecialTokens` that every revision includes
 Reading = TransformerBackbone | ChainedBackbone  # an encoder as a backbone by itself, for texts or sounds
 
 
@@ -67,7 +73,7 @@ class SpecialTokens:
         told: dict[str, Any] = {one.name: getattr(self, one.name) for one in fields(self)}
         told["start"] = self.start[0] if len(self.start) == 1 else self.start
         defaults = {one.name: one.default for one in fields(self) if one.default is not MISSING}
-        kept = [name for name in told if name in WAS_TOLD or told[name] != defaults[name]]
+        kept = [name for name in told if name in ALWAYS_IN_REVISION or told[name] != defaults[name]]
         return f"SpecialTokens({', '.join(f'{name}={told[name]!r}' for name in kept)})"
 
 

@@ -53,7 +53,7 @@ def _is_in_row(own: RunSpec, spec: RunSpec) -> bool:
     return alike and (own.held == spec.held or own.seed == 0)
 
 
-def held_against(others: list[float], recorded: float, found: float) -> tuple[Band, bool]:
+def plausible_repeat(others: list[float], recorded: float, found: float) -> tuple[Band, bool]:
     """Test whether a run's recorded score and that of its re-execution are consistent with `others`, the scores of the
     other runs of its row; return the band that decides, and the result.
 

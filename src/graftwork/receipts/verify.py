@@ -45,7 +45,7 @@ from graftwork.receipts.differences import (
     surroundings_differences,
 )
 from graftwork.receipts.file_integrity import compared_predictions, first_other_step, read_spec, record_differences
-from graftwork.receipts.seed_group import Band, held_against, row_of
+from graftwork.receipts.seed_group import Band, plausible_repeat, row_of
 from graftwork.run.execute import execute_spec
 from graftwork.run.receipt import inputs_of, read_receipt
 from graftwork.run.receipt_fields import missing
@@ -228,7 +228,7 @@ class Verifier:
         elif sound and may_round(receipt, found) and score and score["found"] is not None:
             row = [one for _, one in row_of(folder.parent, spec) if one.status == "ok" and one.id != spec.id]
             others = [(result.scores or result.validation)[score["metric"]] for result in row]
-            band, alike = held_against(others, score["recorded"], score["found"])
+            band, alike = plausible_repeat(others, score["recorded"], score["found"])
             if alike:
                 verdict = IN_BAND if band.runs else IN_TOLERANCE
         return Verification(

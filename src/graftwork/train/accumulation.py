@@ -15,7 +15,7 @@ from graftwork.core.backbone import Encoded
 from graftwork.core.length_buckets import positions_of
 from graftwork.core.method import Workbench
 from graftwork.core.model import Model
-from graftwork.machine.memory import OutOfMemory, Rows, alone, attempt
+from graftwork.machine.memory import OutOfMemory, Rows, attempt, too_large_alone
 from graftwork.units import show
 
 PROCESS_BYTES = 700_000_000  # the interpreter, the libraries and small data; nothing of it is on an accelerator
@@ -119,7 +119,7 @@ def step_bytes(model: Model, run: Callable[[], float]) -> float:
         loss, why = attempt(run)
     forget_gradients(model)
     if loss is None:
-        raise alone(why)
+        raise too_large_alone(why)
     return PEAK * sum(saved.values())
 
 
