@@ -288,12 +288,8 @@ class Dan:
 
     def _epoch(self, bench: Workbench, network: Network, learning: _Learning, train: Bags) -> float:
         """Train for one epoch; return its mean loss."""
-        objective, targets, random, losses = (
-            bench.training_loss,
-            torch.from_numpy(bench.train.targets),
-            learning.random,
-            [],
-        )
+        objective, targets = bench.training_loss, torch.from_numpy(bench.train.targets)
+        random, losses = learning.random, []
         size = min(LARGEST_BATCH, max(2, len(targets) // STEPS_AT_LEAST))
         for rows in np.array_split(random.permutation(len(targets)), max(1, len(targets) // size)):
             bags = [

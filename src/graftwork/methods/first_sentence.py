@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from graftwork.registry import methods
 from graftwork.targets.written_texts import RuleBaseline
-
-if TYPE_CHECKING:
-    pass
 
 _END = re.compile(r"(?<=[.!?…])[\"'»”’)\]]*\s+|(?<=[。！？])|\n+")  # between two sentences
 

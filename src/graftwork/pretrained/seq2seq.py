@@ -32,13 +32,8 @@ from graftwork.pretrained.transformer import TransformerBackbone
 
 TEXTS_AT_ONCE = 4096  # per tokenizer call: an encoding takes ten times the memory of its tokens
 POSITIONS_AT_ONCE = 1024  # scored at once without a gradient: each has a logit per token of the vocabulary
-ALWAYS_IN_REVISION = (
-    "start",
-    "first",
-    "ends",
-    "pad",
-    "banned",
-)  # fields of `SpecialTokens` that every revision includes
+# fields of `SpecialTokens` that every revision includes
+ALWAYS_IN_REVISION = ("start", "first", "ends", "pad", "banned")
 Reading = TransformerBackbone | ChainedBackbone  # an encoder as a backbone by itself, for texts or sounds
 
 

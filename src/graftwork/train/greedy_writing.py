@@ -8,8 +8,8 @@ import torch
 from torch import Tensor
 
 Cursor = Callable[[Sequence[int], Sequence[Sequence[int]]], Tensor]
-"""Called with rows of a batch of B encoded prompts and the tokens written after each, return (n, V) fp32, the logits of
-the next token of each. From call to call rows may drop out, and what the others have written becomes longer."""
+"""Maps n rows of a batch of encoded prompts, and the tokens written after each, to (n, V) fp32: the logits of the next
+token of each. From call to call rows may drop out, and what the others have written becomes longer."""
 
 
 def margins_of(cursor: Cursor, answers: Sequence[Sequence[list[int]]]) -> list[list[float]]:
