@@ -61,7 +61,7 @@ class _Marked:
 
 def watched(marks: Marks, every: float) -> None:
     """Make this process's runs and pre-trainings checkpoint every `every` seconds, and mark every step."""
-    from graftwork.pretrain.pretrain_folder import Filling
+    from graftwork.pretrain.pretrain_folder import RunWriter
     from graftwork.run import run_checkpoint
     from graftwork.train import checkpoint_files
 
@@ -69,7 +69,7 @@ def watched(marks: Marks, every: float) -> None:
         every,
         1.0,
     )  # even if writing takes long compared with tiny steps
-    steps, checkpoint, close = run_checkpoint.RunCheckpoint.steps, Filling.checkpoint, Filling.close
+    steps, checkpoint, close = run_checkpoint.RunCheckpoint.steps, RunWriter.checkpoint, RunWriter.close
     done = 0
 
     def step() -> None:
@@ -83,16 +83,16 @@ def watched(marks: Marks, every: float) -> None:
             yield _Marked(keep, step)
         marks.write(AFTER, done)
 
-    def marked_checkpoint(self: Filling, *rest: Any) -> None:
+    def marked_checkpoint(self: RunWriter, *rest: Any) -> None:
         step()
         checkpoint(self, *rest)
 
-    def marked_close(self: Filling) -> None:
+    def marked_close(self: RunWriter) -> None:
         marks.write(AFTER, done)
         close(self)
 
     run_checkpoint.RunCheckpoint.steps = stepping  # type: ignore[method-assign]
-    Filling.checkpoint, Filling.close = marked_checkpoint, marked_close  # type: ignore[method-assign]
+    RunWriter.checkpoint, RunWriter.close = marked_checkpoint, marked_close  # type: ignore[method-assign]
 
 
 if __name__ == "__main__":
