@@ -23,6 +23,4 @@ def first_sentence(text: str) -> str:
 class FirstSentence(RuleBaseline):
     """The first sentence of the source."""
 
-    def rule(self, text: str) -> str:
-        """Return the first sentence."""
-        return first_sentence(text)
+    rule = staticmethod(first_sentence)
