@@ -1,0 +1,103 @@
+"""Fits on a few hundred rows, with all predictions that each chose among for a pool of further rows.
+
+`selection_bias.py` runs this: `python pooled_fits.py --data FOLDER --work FOLDER [NAME …]` writes `NAME.npz`.
+"""
+
+from __future__ import annotations
+
+import argparse
+import hashlib
+import json
+import tempfile
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from small import DRAWS, METHODS
+from trainer_rows import FILES, once, rows_of, texts_of
+
+import graftwork as gw
+from graftwork.core.configured_methods import ConfiguredMethod, parse_method
+from graftwork.core.meter import Stopwatch
+from graftwork.core.run import Recipe
+from graftwork.core.scorer import tried_in
+from graftwork.decision.traits import Arm, Traits
+from graftwork.pretrained.open_backbone import whole_name
+from graftwork.run.execute import workbench
+from graftwork.run.session import Session, open_session
+from graftwork.run.settings import RunSettings
+
+POOL, LEAST_POOL, TEST = 1000, 400, 20  # rows of the pool, at most and at least; rows of test, which nothing reads
+
+
+def task_of(name: str, data: Path, work: Path) -> gw.Task | None:
+    """Write rows of a data set's train: some to train on, others as the pool. None if they are too few."""
+    train, _, _ = FILES.get(name, ("train", "", ""))
+    rows = once(rows_of(data / name, train) or rows_of(data / name, "all"), set())
+    rows.sort(key=lambda row: hashlib.sha256(repr(texts_of(row)).encode()).digest())
+    most = DRAWS[name]
+    known = {row["label"] for row in rows[:most]}
+    others = [row for row in rows[most:] if row["label"] in known]
+    parts = {"train": rows[:most], "test": others[:TEST], "validation": others[TEST:][:POOL]}
+    if len(parts["validation"]) < LEAST_POOL:
+        return None
+    files = {split: work / f"{name}.{split}.tsv" for split in parts}
+    for split, of_split in parts.items():
+        columns = [column for column in ("text", "text_a", "text_b", "label") if column in of_split[0]]
+        lines = ["\t".join(columns), *("\t".join(row[column] for column in columns) for row in of_split)]
+        files[split].write_text("\n".join(lines) + "\n", encoding="utf-8")
+    return gw.Task.from_file(
+        files["train"], name=name, validation=files["validation"], test=files["test"], metrics=("accuracy",)
+    )
+
+
+def fit(session: Session, method: ConfiguredMethod) -> tuple[np.ndarray[Any, Any], float]:
+    """Return whether each prediction that a fit tried is right (T, N), in order, and its seconds but for evaluation."""
+    bench, watch = workbench(session, method, Recipe(), 0), Stopwatch()
+    fitted, pool = method.method.fit(bench), session.dataset.validation
+    seconds = watch.read().wall_seconds + bench.charged.wall_seconds - bench.profile.read().get("evaluate", 0.0)
+    tried = [statistics[:, 0] for statistics in tried_in(bench)]
+    if not tried:  # the best of what was scored is not what is kept
+        tried = [bench.setting.kind.predictions(fitted.logits(pool.examples), session.dataset.task) == pool.targets]
+    return np.stack(tried).astype(bool), seconds
+
+
+def fit_all(name: str, task: gw.Task, work: Path) -> None:
+    """Fit all methods on a draw, and write what they tried."""
+    methods = [parse_method(method) for method in METHODS]
+    with tempfile.TemporaryDirectory(dir=work) as folder:
+        setup = RunSettings(runs=Path(folder) / "runs", cache=Path(folder) / "cache", precision="bf16")
+        session = open_session(task, methods, setup)
+        assert session.backbone is not None
+        found, about = {}, []
+        for method in methods:
+            right, seconds = fit(session, method)
+            arm = Arm.of(method)
+            found[arm.label] = np.packbits(right, axis=1)
+            about.append({**asdict(arm), "seconds": seconds})
+        traits = Traits.of(session.dataset, whole_name(session.backbone.card.id))
+        told = {"pool": len(session.dataset.validation.examples), "traits": asdict(traits), "methods": about}
+    np.savez_compressed(work / f"{name}.npz", about=json.dumps(told), **found)
+
+
+def main() -> None:
+    """Fit on the draws that are not there yet."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("names", nargs="*", default=list(DRAWS))
+    parser.add_argument("--data", type=Path, required=True)
+    parser.add_argument("--work", type=Path, required=True)
+    asked = parser.parse_args()
+    torch.set_num_threads(1)
+    asked.work.mkdir(parents=True, exist_ok=True)
+    for name in asked.names:
+        if not (asked.work / f"{name}.npz").is_file():
+            task = task_of(name, asked.data.absolute(), asked.work.absolute())
+            print(name, "has too few rows" if task is None else "begins", flush=True)
+            if task is not None:
+                fit_all(name, task, asked.work.absolute())
+
+
+if __name__ == "__main__":
+    main()
