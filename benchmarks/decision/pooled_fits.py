@@ -9,7 +9,7 @@ import argparse
 import hashlib
 import json
 import tempfile
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -21,8 +21,8 @@ from trainer_rows import FILES, once, rows_of, texts_of
 import graftwork as gw
 from graftwork.core.configured_methods import ConfiguredMethod, parse_method
 from graftwork.core.meter import Stopwatch
+from graftwork.core.method import Logits, Workbench
 from graftwork.core.run import Recipe
-from graftwork.core.scorer import tried_in
 from graftwork.decision.traits import Arm, Traits
 from graftwork.pretrained.open_backbone import whole_name
 from graftwork.run.execute import workbench
@@ -53,15 +53,34 @@ def task_of(name: str, data: Path, work: Path) -> gw.Task | None:
     )
 
 
+class Recorder:
+    """A scorer that keeps, for each prediction it has scored, which rows are right."""
+
+    def __init__(self, session: Session, bench: Workbench):
+        self.session, self.bench = session, bench
+        self.tried: list[np.ndarray[Any, Any]] = []
+
+    def __call__(self, logits: Logits) -> float:
+        """Return the accuracy on the pool."""
+        guesses = self.bench.setting.kind.predictions(logits, self.session.dataset.task)
+        self.tried.append(np.asarray(guesses == self.session.dataset.validation.targets))
+        return float(self.tried[-1].mean())
+
+
 def fit(session: Session, method: ConfiguredMethod) -> tuple[np.ndarray[Any, Any], float]:
-    """Return whether each prediction that a fit tried is right (T, N), in order, and its seconds but for evaluation."""
+    """Return whether each prediction that a fit tried is right (T, N), in order, and its seconds but for evaluation.
+
+    Only one prediction is returned of a method that keeps none of those that it has scored.
+    """
     bench, watch = workbench(session, method, Recipe(), 0), Stopwatch()
-    fitted, pool = method.method.fit(bench), session.dataset.validation
+    scorer = Recorder(session, bench)
+    fitted = method.method.fit(replace(bench, score=scorer, shared=None))  # nothing is remembered of other fits
     seconds = watch.read().wall_seconds + bench.charged.wall_seconds - bench.profile.read().get("evaluate", 0.0)
-    tried = [statistics[:, 0] for statistics in tried_in(bench)]
-    if not tried:  # the best of what was scored is not what is kept
-        tried = [bench.setting.kind.predictions(fitted.logits(pool.examples), session.dataset.task) == pool.targets]
-    return np.stack(tried).astype(bool), seconds
+    tried = list(scorer.tried)
+    if not tried or fitted.facts.get("kept_share", bench.recipe.get("kept_share", 1.0)) < 1:
+        scorer(fitted.logits(session.dataset.validation.examples))
+        tried = scorer.tried[-1:]
+    return np.stack(tried), seconds
 
 
 def fit_all(name: str, task: gw.Task, work: Path) -> None:

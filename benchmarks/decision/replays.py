@@ -31,11 +31,10 @@ PAIRED = 0.6  # correlation of two methods' validation scores over resampled row
 class Seen:
     """The runs of a method on a board, seed by seed, and its test score."""
 
-    validation: tuple[float, ...]  # without selection bias, where it was estimated
+    validation: tuple[float, ...]
     test: float  # mean over seeds
     seconds: float
     right: tuple[str, ...] = ()  # per seed the bits of the validation rows that it got right, hexadecimal
-    bias: float = 0.0  # mean selection bias of the validation scores
 
 
 @dataclass(frozen=True)
@@ -82,7 +81,7 @@ class Replay:
         seen = self.arms[arm]
         if seen.right:
             bits = np.unpackbits(np.frombuffer(bytes.fromhex(seen.right[seed]), np.uint8))[: self.rows]
-            return np.asarray(self._weights @ bits) + seen.validation[seed] - bits.mean()
+            return np.asarray(self._weights @ bits)
         place = list(self.arms).index(arm)
         return seen.validation[seed] + spread / np.sqrt(self.rows) * self._luck[place]
 
@@ -118,13 +117,11 @@ def small() -> list[Replay]:
 
 def _seen(runs: list[dict[str, Any]]) -> Seen:
     right = tuple(run["right"] for run in runs if run["right"] is not None)
-    biases = [run.get("bias") or 0.0 for run in runs]  # earlier draws did not keep it
     return Seen(
-        tuple(run["validation"] - bias for run, bias in zip(runs, biases, strict=True)),
+        tuple(run["validation"] for run in runs),
         statistics.fmean(run["test"] for run in runs),
         statistics.median(run["seconds"] for run in runs),
         right if len(right) == len(runs) else (),
-        statistics.fmean(biases),
     )
 
 

@@ -1,8 +1,7 @@
 """Small draws of data sets, every method with every seed, for the prior to learn from: `python small.py --data FOLDER`.
 
 Most users label a few hundred rows, and the other benchmarks have thousands. For each run its scores, its time, and the
-bits of the correct rows of validation and test are kept: enough to replay any order of decisions, and a choice by other
-validation rows.
+bits of the correct validation rows are kept: enough to replay any order of decisions.
 """
 
 from __future__ import annotations
@@ -28,7 +27,6 @@ import run as many_tasks
 from graftwork.decision.earlier_boards import record_of
 from graftwork.io.files import read_json, write_json
 from graftwork.machine.environment import environment
-from graftwork.run.score_interval import BIAS
 from graftwork.run.store import read_result
 
 HERE = Path(__file__).parent.absolute()
@@ -75,20 +73,18 @@ def kept(board: Mapping[str, Any], runs: Path) -> dict[str, Any]:
             if result.status == "ok":
                 found.setdefault(row["method"], []).append({
                     "seed": result.seed, "validation": result.validation[metric], "test": result.scores[metric],
-                    "bias": result.facts.get(BIAS), "seconds": result.costs["train_seconds"].value,
-                    "right": _right(runs / run, metric, "validation"),
-                    "right_on_test": _right(runs / run, metric, "test"),
+                    "seconds": result.costs["train_seconds"].value, "right": _right(runs / run, metric),
                 })  # fmt: skip
     record = record_of(board, f"small/{board['task']['name']}").content()
     return {"record": record, "metric": metric, "rows": board["task"]["rows"], "runs": found}
 
 
-def _right(run: Path, metric: str, split: str) -> str | None:
-    """Return the bits of a run's correct rows of a split as hexadecimal digits; None if the metric is not accuracy."""
+def _right(run: Path, metric: str) -> str | None:
+    """Return the bits of a run's correct validation rows as hexadecimal digits; None if the metric is not accuracy."""
     if metric != "accuracy":
         return None
     lines = map(json.loads, (run / "predictions.jsonl").read_text(encoding="utf-8").splitlines())
-    right = [line["target"] == line["prediction"] for line in lines if line["split"] == split]
+    right = [line["target"] == line["prediction"] for line in lines if line["split"] == "validation"]
     return np.packbits(right).tobytes().hex()
 
 
@@ -102,7 +98,6 @@ def main() -> None:
     parser.add_argument("--out", type=Path, default=HERE / "results" / "small.json")
     parser.add_argument("--seeds", type=int, default=SEEDS)
     parser.add_argument("--jobs", type=int)
-    parser.add_argument("--precision", choices=("fp32", "bf16"), default="fp32")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1)
     chosen = parser.parse_args()
     torch.set_num_threads(chosen.threads)
@@ -110,12 +105,11 @@ def main() -> None:
     for name in chosen.names:
         task = task_of(name, data, work)
         out = work / "boards" / task.name
-        settings = {"methods": list(METHODS), "seeds": chosen.seeds, "precision": chosen.precision, "jobs": chosen.jobs}
+        settings = {"methods": list(METHODS), "seeds": chosen.seeds, "precision": "fp32", "jobs": chosen.jobs}
         board = compared(task, runs=runs, out=out, **settings)
         there = read_json(chosen.out)["tasks"] if chosen.out.is_file() else []
         others = [one for one in there if one["record"]["name"] != f"small/{task.name}"]
-        drawn = {**kept(board.content, runs), "precision": chosen.precision, "environment": environment()}
-        content = {"tasks": [*others, drawn]}
+        content = {"tasks": [*others, kept(board.content, runs)], "environment": environment()}
         write_json(chosen.out, content)
 
 

@@ -24,9 +24,8 @@ from driving import begun, flags
 
 import graftwork as gw
 from graftwork.core.configured_methods import parse_method
-from graftwork.core.method import Setting
+from graftwork.core.method import Scorer, Setting
 from graftwork.core.run import Recipe
-from graftwork.core.scorer import Scorer
 from graftwork.registry import kinds
 from graftwork.run.execute import workbench
 from graftwork.run.session import Session, open_session

@@ -143,9 +143,9 @@ class Climb:
         self.recipe = Recipe()
         self.scores: dict[str, float | Sequence[float]] = {}  # label -> validation score, of each seed or of all
 
-    def evidence(self, dataset: Any, store: RunStore, result: RunResult) -> Evidence:
+    def evidence(self, dataset: Any, folder: Path) -> Evidence:
         """In place of `validation_evidence`."""
-        spec = json.loads((store.root / result.id / "spec.json").read_text(encoding="utf-8"))
+        spec = json.loads((folder / "spec.json").read_text(encoding="utf-8"))
         made = configured_from(spec["method"])
         found = self.scores.get(made.label, self.scores.get(made.label.partition(":learning_rate")[0]))
         assert found is not None

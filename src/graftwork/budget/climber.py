@@ -339,7 +339,7 @@ class Climber:
                 self.standing.give_up(arm)
             return
         before = self.chosen()
-        rung.evidence = validation_evidence(self.session.dataset, self.session.store, rung.result)
+        rung.evidence = validation_evidence(self.session.dataset, self.session.store.root / rung.result.id)
         price = rung.result.costs.get("train_seconds")
         if rung.averages is None:
             self.standing.add(arm, rung.evidence, price.value if price else None)

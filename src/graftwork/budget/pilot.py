@@ -13,9 +13,8 @@ from torch import Tensor
 from graftwork.budget.batch_lengths import Rows
 from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.kind import Kind
-from graftwork.core.method import Fitted, FrozenPass, FrozenPasses, Logits, Setting, Workbench
+from graftwork.core.method import Fitted, FrozenPass, FrozenPasses, Logits, Scorer, Setting, Workbench
 from graftwork.core.run import RunSpec
-from graftwork.core.scorer import Scorer
 from graftwork.core.task import Split
 from graftwork.core.writing import reading_part
 from graftwork.registry import kinds

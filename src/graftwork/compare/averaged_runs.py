@@ -43,8 +43,8 @@ def average_runs(runner: Runner, chosen: Arm, told: Told) -> dict[str, Any] | No
     if result.id not in runner.done:
         runner.done[result.id] = result
         runner.reused += known
-    metric, store = session.dataset.task.metrics[0], session.store
-    average, *singles = (validation_evidence(session.dataset, store, run) for run in (result, *runs))
+    metric, store = session.dataset.task.metrics[0], session.store.root
+    average, *singles = (validation_evidence(session.dataset, store / run.id) for run in (result, *runs))
     low, high = result.interval or (None, None)
     return {
         "method": item.label,

@@ -103,7 +103,7 @@ class Runner:
         if result.status != "ok":
             self.standing.give_up(entry.arm)
         elif entry.arm in self.standing.arms:
-            evidence = validation_evidence(self.session.dataset, self.session.store, result)
+            evidence = validation_evidence(self.session.dataset, self.session.store.root / result.id)
             price = result.costs.get("train_seconds")
             self.standing.add(entry.arm, evidence, price.value if price else None)
 

@@ -16,6 +16,7 @@ from graftwork.core.class_weights import ClassWeights, class_weights_of
 from graftwork.core.example import Example
 from graftwork.core.kind import Kind, OwnOutputs, TrainingLoss
 from graftwork.core.meter import Phase
+from graftwork.core.metric import score
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import Numbers
@@ -23,7 +24,7 @@ from graftwork.core.tally import Tally
 from graftwork.core.task import Split, Task
 from graftwork.core.writing import Tell
 from graftwork.machine.memory import Memory
-from graftwork.registry import kinds
+from graftwork.registry import kinds, metrics
 
 if TYPE_CHECKING:
     from torch import Tensor, nn
@@ -98,6 +99,21 @@ class Training:
 
 FindTraining = Callable[[str, int], Training | None]
 # (method, number) -> the training of the stored run of that method on the same rows whose seed is higher by `number`
+
+
+@dataclass(frozen=True)
+class Scorer:
+    """The score of outputs for a split by one metric of the task."""
+
+    metric: str
+    setting: Setting
+    split: Split
+
+    def __call__(self, logits: Logits, examples: NDArray[np.int64] | None = None) -> float:
+        """Return the score of the outputs for all examples of the split, or for some; higher is better."""
+        predictions = self.setting.kind.predictions(logits, self.setting.task)
+        targets = self.split.targets if examples is None else self.split.targets[examples]
+        return score(metrics.get(self.metric), targets, predictions, self.setting.task)
 
 
 @dataclass

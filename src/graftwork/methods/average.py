@@ -16,7 +16,6 @@ from graftwork.core.checkpoint import NothingKept
 from graftwork.core.meter import Phase
 from graftwork.core.method import Entries, Fitted, NetworkMethod, OfKinds, Setting, Workbench, unfit
 from graftwork.core.part_settings import TOLD
-from graftwork.core.scorer import tried_in
 from graftwork.core.task import Task
 from graftwork.data.splits.batch_order import epoch_batches
 from graftwork.registry import methods
@@ -82,7 +81,6 @@ class Average:
             for name, tensor in delta.items():
                 total[name] += tensor.double()
             facts = {name: fact for name, fact in facts.items() if told.get(name) == fact}
-        tried_in(bench).clear()  # none of it is kept
         mean = {name: (tensor / self.runs).to(precision[name]) for name, tensor in total.items()}
         return self.restore(bench.setting, mean, facts | {"averaged": self.runs})
 

@@ -18,12 +18,11 @@ from typing import Any
 from graftwork.core.backbone import Backbone
 from graftwork.core.configured_methods import ConfiguredMethod
 from graftwork.core.meter import Phase, Readings, Stopwatch
-from graftwork.core.method import Fitted, Logits, Setting, Workbench
+from graftwork.core.method import Fitted, Logits, Scorer, Setting, Workbench
 from graftwork.core.profile import Profile
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import add_to_first_rows
 from graftwork.core.run import Recipe, RunResult, RunSpec
-from graftwork.core.scorer import Scorer, tried_in
 from graftwork.core.task import Split
 from graftwork.core.writing import reading_part
 from graftwork.data.splits.batch_order import epoch_batches
@@ -37,14 +36,13 @@ from graftwork.module.module_files import DELTA
 from graftwork.module.task_module import add_price_tag, save_module, self_test_examples
 from graftwork.module.thresholds import thresholds_of, with_thresholds
 from graftwork.module.trained_on import record
-from graftwork.registry import kinds, metrics
+from graftwork.registry import kinds
 from graftwork.run.answer_speed import predict_speed
 from graftwork.run.earlier_training import earlier_training
 from graftwork.run.price_tag import begin_all, read_costs, read_stopping_meters, with_prices
 from graftwork.run.receipt import NOTHING_TRIED, SearchRecord, data_of, write_receipt
 from graftwork.run.run_checkpoint import RunCheckpoint, computed_in
-from graftwork.run.score_interval import BIAS, evidence_of
-from graftwork.run.selection_bias import selection_bias
+from graftwork.run.score_interval import evidence_of
 from graftwork.run.session import Session
 from graftwork.run.store import write_predictions, write_run
 from graftwork.train.checkpoint_files import Checkpoints
@@ -216,9 +214,7 @@ class _Execution:
         with self.profile.phase("meter"):
             self.readings = replace(self.readings, **predict_speed(fitted, data.test.examples))
             interval = evidence_of(data, "test", answers[-1][1]).spread
-            bias = selection_bias(metrics.get(data.task.metrics[0]), tried_in(bench))
-        flattered = {} if bias is None else {BIAS: bias}
-        facts = self._facts(fitted) | bench.memory.in_parts() | bench.heeded | flattered
+        facts = self._facts(fitted) | bench.memory.in_parts() | bench.heeded
         return {"validation": scores["validation"], "scores": scores["test"], "interval": interval, "facts": facts}
 
     def _tested(self, fitted: Fitted, test: Split) -> Logits:
@@ -249,7 +245,7 @@ class _Execution:
             passes=frozen.of(reading_part(backbone), data.digest)
             if backbone is not None and frozen is not None
             else None,
-            score=Scorer(data.task.metrics[0], self.setting, data.validation, tried=[]),
+            score=Scorer(data.task.metrics[0], self.setting, data.validation),
             log=self._log,
             progress=self.progress,
             profile=self.profile,

@@ -15,14 +15,13 @@ import numpy as np
 from graftwork.core.checkpoint import Checkpoint, Keep, Made
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Workbench
-from graftwork.core.scorer import tried_in
 from graftwork.core.tally import Tally
 from graftwork.machine.environment import DISTRIBUTIONS, arithmetic, version
 from graftwork.machine.signals import Waiting, waiting
 from graftwork.run.recorded_code import PACKAGE, source_digest
 from graftwork.train.checkpoint_files import EVERY_SECONDS, Checkpoints, Interval
 
-LOG, TRIED = "log", "tried"  # the tensors that hold log.jsonl, and the record of the scorer
+LOG = "log"  # the tensor that holds log.jsonl
 T = TypeVar("T")
 PassName = tuple[str, int | None]  # split and depth of a frozen pass
 
@@ -56,8 +55,6 @@ class RunCheckpoint:
         self.bench.profile.add(account["profile"])
         self._paid = {(split, depth) for split, depth in account["passes"]}
         self.lines.write(tensors.pop(LOG).numpy().tobytes().decode())
-        if TRIED in tensors:
-            tried_in(self.bench).extend(tensors.pop(TRIED).numpy())
         return Checkpoint(found.numbers["training"], tensors)
 
     @contextmanager
@@ -91,8 +88,6 @@ class RunCheckpoint:
 
         lines = np.frombuffer(self.lines.getvalue().encode(), dtype=np.uint8)
         tensors = {**checkpoint.tensors, LOG: torch.from_numpy(lines.copy())}
-        if tried := tried_in(self.bench):
-            tensors[TRIED] = torch.from_numpy(np.stack(tried))
         return Checkpoint({"account": account, "training": checkpoint.numbers}, tensors)
 
     def write(self, whole: Checkpoint) -> None:

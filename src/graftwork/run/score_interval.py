@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -11,14 +12,12 @@ from numpy.typing import NDArray
 
 from graftwork.core.method import Logits
 from graftwork.core.metric import Metric, OfSample, drawn_scores, score_of
-from graftwork.core.run import RunResult
 from graftwork.core.task import Dataset
 from graftwork.registry import kinds, metrics
-from graftwork.run.store import RunStore, read_logits
+from graftwork.run.store import read_logits
 
 DRAWS = 1_000
 INTERVAL = (2.5, 97.5)  # percentiles
-BIAS = "selection_bias"  # fact of a run: how far choosing on validation flatters its score there, a fraction
 ROUNDING = 1e-12  # rounding error of a score: smaller differences count as 0
 BLOCK_BYTES = 24_000_000  # memory of the draws held at once
 
@@ -74,14 +73,14 @@ class RowTally:
         return self.rows[self.places]
 
     def means(self, draws: NDArray[np.int64]) -> NDArray[np.float64]:
-        """Return the means (B, K) over B draws of examples (M,).
+        """Return the means (B, K) over B draws of examples (N,).
 
         Sums of integers are exact: statistics that are counts have the same means in any order.
         """
-        places = self.places[draws]  # (B, M)
+        places = self.places[draws]  # (B, N)
         places += len(self.rows) * np.arange(len(places))[:, None]  # each draw is counted apart
         counts = np.bincount(places.ravel(), minlength=len(places) * len(self.rows)).reshape(len(places), -1)  # (B, U)
-        return np.asarray(counts @ self.rows / draws.shape[1])
+        return np.asarray(counts @ self.rows / len(self.places))
 
     def differing(self, other: RowTally) -> NDArray[np.bool_]:
         """Return (N,) bool, True for the examples whose statistics differ from those in `other`."""
@@ -90,11 +89,9 @@ class RowTally:
         return np.asarray((self.rows[own] != other.rows[others]).any(axis=1)[which])
 
 
-def validation_evidence(dataset: Dataset, store: RunStore, result: RunResult) -> Evidence:
-    """Return the evidence on validation, from the run's stored logits, without the bias of a choice on these rows."""
-    logits = read_logits(store.root / result.id, "validation", kinds.get(dataset.task.kind))
-    found, bias = evidence_of(dataset, "validation", logits), result.facts.get(BIAS, 0.0)
-    return Evidence(found.score - bias, found.draws - bias)
+def validation_evidence(dataset: Dataset, folder: Path) -> Evidence:
+    """Return the evidence on validation, from the stored logits of the run in `folder`."""
+    return evidence_of(dataset, "validation", read_logits(folder, "validation", kinds.get(dataset.task.kind)))
 
 
 def evidence_of(dataset: Dataset, split: str, logits: Logits) -> Evidence:

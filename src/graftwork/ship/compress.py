@@ -180,8 +180,7 @@ def describe(
 ) -> None:
     """Complete the description of a compressed module: its scores, a summary of the held-out rows, its origin, the
     `report` of the search, which has the rungs "kept", and its price tag `costs`."""
-    from graftwork.core.method import Setting
-    from graftwork.core.scorer import Scorer
+    from graftwork.core.method import Scorer, Setting
 
     task, kind, splits = dataset.task, kinds.get(dataset.task.kind), (dataset.validation, dataset.test)
     logits = {split.name: made.fitted.logits(split.examples) for split in splits}

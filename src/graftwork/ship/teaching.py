@@ -13,11 +13,10 @@ import torch
 from graftwork.core.backbone import Backbone
 from graftwork.core.kind import LearnsFromLogits
 from graftwork.core.media import MEDIA
-from graftwork.core.method import THRESHOLDS_FACT, Setting, Workbench
+from graftwork.core.method import THRESHOLDS_FACT, Scorer, Setting, Workbench
 from graftwork.core.progress import Progress
 from graftwork.core.ragged import flat
 from graftwork.core.run import Recipe
-from graftwork.core.scorer import Scorer
 from graftwork.core.task import Split
 from graftwork.data.splits.batch_order import epoch_batches
 from graftwork.errors import ConfigError

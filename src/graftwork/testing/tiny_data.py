@@ -14,9 +14,8 @@ from torch import Tensor
 from graftwork.core.backbone import Backbone, Inputs
 from graftwork.core.example import Example
 from graftwork.core.kind import AsksPassages, Kind
-from graftwork.core.method import Setting, Workbench
+from graftwork.core.method import Scorer, Setting, Workbench
 from graftwork.core.run import Recipe
-from graftwork.core.scorer import Scorer
 from graftwork.core.task import SPLITS, Dataset, Split, Task
 from graftwork.core.writing import reading_part
 from graftwork.data.load import digest

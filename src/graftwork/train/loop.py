@@ -22,7 +22,6 @@ from graftwork.core.kind import LearnsFeatures
 from graftwork.core.method import FrozenPass, HasRate, Logits, NetworkMethod, Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.core.ragged import flat
-from graftwork.core.scorer import tried_in
 from graftwork.core.writing import TextWriter
 from graftwork.errors import GraftworkError
 from graftwork.machine.memory import answers_in_halves
@@ -266,8 +265,6 @@ def _train(training: TrainingState, passes: Passes, aim: TrainingObjective) -> d
             bench.log({"epoch": epoch, "validation": reached, "loss": loss, "time": time.time()})
             keep(training.checkpoint)
     model.load_delta(_between(training.started, training.best, recipe["kept_share"]))
-    if recipe["kept_share"] < 1:
-        tried_in(bench).clear()  # none of it is kept
     encoded = passes["train"].encoded
     return {
         "learning_rate": training.rate,

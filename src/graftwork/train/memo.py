@@ -8,7 +8,6 @@ from typing import Any, TypeVar
 
 from graftwork.core.meter import Phase, Stopwatch
 from graftwork.core.method import Workbench
-from graftwork.core.scorer import tried_in
 from graftwork.core.tally import Tally
 
 T = TypeVar("T")
@@ -16,21 +15,18 @@ T = TypeVar("T")
 
 @dataclass
 class MemoEntry:
-    """Results for one data set on one backbone by name, each with its time, its FLOP, and what was scored for it."""
+    """Results for one data set on one backbone by name, each with its time and FLOP."""
 
-    known: dict[str, tuple[Any, Phase, Tally, list[Any]]] = field(default_factory=dict)
+    known: dict[str, tuple[Any, Phase, Tally]] = field(default_factory=dict)
 
     def get(self, bench: Workbench, name: str, work: Callable[[Tally], T]) -> T:
-        """Return the value of `work`, computed or cached; `bench` is charged for it either way, and its scorer has seen
-        the same predictions."""
-        tried = tried_in(bench)
+        """Return the value of `work`, computed or cached; `bench` is charged for it either way."""
         if name in self.known:
             bench.charged.add(self.known[name][1])
-            tried.extend(self.known[name][3])
         else:
-            watch, tally, before = Stopwatch(), Tally(), len(tried)
+            watch, tally = Stopwatch(), Tally()
             value = work(tally)
-            self.known[name] = (value, watch.read(), tally, tried[before:])
-        value, _, tally, _ = self.known[name]
+            self.known[name] = (value, watch.read(), tally)
+        value, _, tally = self.known[name]
         bench.tally.include(tally)
         return value
