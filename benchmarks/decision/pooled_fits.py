@@ -77,7 +77,7 @@ def fit(session: Session, method: ConfiguredMethod) -> tuple[np.ndarray[Any, Any
     fitted = method.method.fit(replace(bench, score=scorer, shared=None))  # nothing is remembered of other fits
     seconds = watch.read().wall_seconds + bench.charged.wall_seconds - bench.profile.read().get("evaluate", 0.0)
     tried = list(scorer.tried)
-    if not tried or fitted.facts.get("kept_share", bench.recipe.get("kept_share", 1.0)) < 1:
+    if not tried or bench.recipe.get("kept_share", 1.0) < 1:
         scorer(fitted.logits(session.dataset.validation.examples))
         tried = scorer.tried[-1:]
     return np.stack(tried), seconds

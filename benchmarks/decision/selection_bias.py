@@ -68,7 +68,7 @@ class Fits:
 class Draw:
     """What the methods have chosen on one draw of validation rows."""
 
-    rows: NDArray[np.int64]  # (R, N') bits of what each method kept, on these rows
+    rows: NDArray[np.int64]  # (M, R): whether what each method kept is right, for each of these rows
     shown: NDArray[np.float64]  # (M,) scores of what each method kept, on these rows, flattered as a choice flatters
     bias: NDArray[np.float64]  # (M,) the selection bias that is expected of them
     worth: NDArray[np.float64]  # (M,) their scores on the rest of the pool
@@ -94,7 +94,7 @@ def expected_bias(arms: Sequence[Arm], bits: NDArray[np.int64]) -> NDArray[np.fl
     """Return (M,): the bias by a law, a number of standard errors of a score that depends on the method alone.
 
     The standard error is one for all methods, so that luck does not tell them apart; `bits` (M, R) are the rows that
-    each got right.
+    each method got right.
     """
     variances = [of.var() / len(of) for arm, of in zip(arms, bits, strict=True) if arm.sort != FLOOR]
     errors = [OF_EPOCHS if arm.sort == TUNED else STANDARD_ERRORS.get(arm.name, 0.0) for arm in arms]
@@ -187,7 +187,7 @@ def main() -> None:
         command = [sys.executable, HERE / "pooled_fits.py", "--data", asked.data, "--work", asked.work, *asked.sets]
         subprocess.run(command, check=True)
         with Pool() as pool:
-            paths = sorted(asked.work.glob("*.npz"))
+            paths = sorted(path for path in asked.work.glob("*.npz") if not asked.sets or path.stem in asked.sets)
             found = pool.starmap(of_set, [(path, asked.repeats) for path in paths], chunksize=1)
         content = {
             "format": 1,
