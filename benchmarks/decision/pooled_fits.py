@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 import torch
 from small import DRAWS, METHODS
-from trainer_rows import FILES, once, rows_of, texts_of
+from trainer_rows import FILES, as_tsv, once, rows_of, texts_of
 
 import graftwork as gw
 from graftwork.core.configured_methods import ConfiguredMethod, parse_method
@@ -45,9 +45,7 @@ def task_of(name: str, data: Path, work: Path) -> gw.Task | None:
         return None
     files = {split: work / f"{name}.{split}.tsv" for split in parts}
     for split, of_split in parts.items():
-        columns = [column for column in ("text", "text_a", "text_b", "label") if column in of_split[0]]
-        lines = ["\t".join(columns), *("\t".join(row[column] for column in columns) for row in of_split)]
-        files[split].write_text("\n".join(lines) + "\n", encoding="utf-8")
+        files[split].write_bytes(as_tsv(of_split))
     return gw.Task.from_file(
         files["train"], name=name, validation=files["validation"], test=files["test"], metrics=("accuracy",)
     )

@@ -89,14 +89,19 @@ def splits_of(folder: Path, train_rows: int, test_rows: int) -> dict[str, list[R
     return {name: [row for row in rows if row["label"] in known] for name, rows in drawn.items()}
 
 
+def as_tsv(rows: list[Row]) -> bytes:
+    """Return rows as the content of a TSV file: one header line, never quoted."""
+    columns = [column for column in (*TEXTS, "label") if column in rows[0]]
+    lines = ["\t".join(columns), *("\t".join(row[column] for column in columns) for row in rows)]
+    return ("\n".join(lines) + "\n").encode()
+
+
 def written(folder: Path, work: Path, train_rows: int, test_rows: int) -> Drawn:
     """Write the rows of a data set to `work` as train.tsv, validation.tsv and test.tsv."""
     splits = splits_of(folder, train_rows, test_rows)
     files, hashed = {}, hashlib.sha256()
     for split, rows in splits.items():
-        columns = [column for column in (*TEXTS, "label") if column in rows[0]]
-        lines = ["\t".join(columns), *("\t".join(row[column] for column in columns) for row in rows)]
-        content = ("\n".join(lines) + "\n").encode()
+        content = as_tsv(rows)
         files[split] = work / folder.name / f"{split}.tsv"
         files[split].parent.mkdir(parents=True, exist_ok=True)
         files[split].write_bytes(content)
