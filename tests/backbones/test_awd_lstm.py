@@ -87,7 +87,7 @@ def test_training_changes_the_network(tmp_path: Path) -> None:
 
 def test_a_probe_chooses_among_the_layers(tmp_path: Path) -> None:
     fitted = LinearProbe().fit(tiny_bench(tiny_dataset(), opened(tmp_path)))
-    assert set(fitted.facts["validation_by_block"]) == {"0", "1", "2", "3"}
+    assert set(fitted.facts["cross_validation"]) == {"0", "1", "2", "3"}
 
 
 def test_adapters_say_why_they_do_not_fit(tmp_path: Path) -> None:

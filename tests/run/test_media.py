@@ -79,9 +79,9 @@ def test_batch_norms_keep_their_statistics(tmp_path: Path) -> None:
 
 
 def test_a_probe_of_uneven_widths_tries_blocks_and_no_mix(tmp_path: Path) -> None:
-    tried = trained(tmp_path, "resnet", "linear_probe").result.facts["validation_by_block"]
+    tried = trained(tmp_path, "resnet", "linear_probe").result.facts["cross_validation"]
     assert list(tried) == ["3", "2", "1", "0"]
-    assert "mix" in trained(tmp_path, "vit", "linear_probe").result.facts["validation_by_block"]
+    assert "mix" in trained(tmp_path, "vit", "linear_probe").result.facts["cross_validation"]
 
 
 def test_recordings_of_other_rates_are_resampled_and_counted(tmp_path: Path) -> None:

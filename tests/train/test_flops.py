@@ -18,6 +18,7 @@ from graftwork.backbones.tiny_text import ARCHITECTURE
 from graftwork.core.method import Setting
 from graftwork.core.model import Model
 from graftwork.core.tally import Tally
+from graftwork.methods import linear_probe
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.bitfit import BitFit
 from graftwork.methods.full import Full
@@ -30,7 +31,7 @@ from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny_networks import SIDE, write_network
-from graftwork.train import flops, linear_fit
+from graftwork.train import cross_validation, flops, linear_fit
 from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter, count_flops
 from graftwork.train.frozen_pass import TOKENS_PER_BATCH
@@ -296,15 +297,24 @@ def test_stages_cost_the_blocks_that_train_and_one_pass_a_depth(fitted_heads: li
     assert bench.tally.flops == pytest.approx(expected, rel=1e-6)
 
 
-def test_a_probe_is_passes_and_linear_fits_and_a_mix(fitted_heads: list[float]) -> None:
+def test_a_probe_is_a_pass_and_linear_fits_and_a_mix(monkeypatch: pytest.MonkeyPatch) -> None:
+    fits: list[float] = []
+
+    def recorded(features: linear_fit.StandardisedFeatures, *args: Any) -> linear_fit.LinearFit:
+        fit = linear_fit.fit_linear(features, *args)
+        fits.append(fit.flops(features))
+        return fit
+
+    for module in (cross_validation, linear_probe):
+        monkeypatch.setattr(module, "fit_linear", recorded)
     bench = tiny_bench(DATA, BACKBONE)
     LinearProbe().fit(bench)
-    train, validation = ENCODED.lengths, BACKBONE.encode(DATA.validation.examples).lengths
+    train = ENCODED.lengths
     rows = len(train)
     mixing = 4.0 * rows * (L + 1) * D  # the weighted sum, and the gradient of its weights
     layer = 6.0 * rows * D * C  # forward, and the gradients of weight and input
-    expected = pass_flops(train) + pass_flops(validation) + sum(fitted_heads) + MIX_EPOCHS * (mixing + layer)
-    assert len(fitted_heads) == L + 2
+    expected = pass_flops(train) + sum(fits) + MIX_EPOCHS * (mixing + layer)
+    assert len(fits) > 2 * cross_validation.FOLDS * (L + 2)
     assert bench.tally.flops == pytest.approx(expected, rel=1e-6)
 
 

@@ -15,14 +15,13 @@ from graftwork.core.method import Setting, Workbench
 from graftwork.core.model import Model
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.full import Full
-from graftwork.methods.linear_probe import LinearProbe
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.transformer import TransformerBackbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
-from graftwork.train.linear_fit import STRENGTHS
+from graftwork.train.linear_fit import STRENGTHS, fit_on_block
 from graftwork.train.loop import Attaches, Diverged, FittedModel, answer, build_model, fit_by_gradient
 
 DATA = tiny_dataset()
@@ -56,13 +55,14 @@ def test_training_on_cached_states_ends_where_training_without_them_does(
     assert between(cached, whole) < {"fp32": 0.02, "bf16": 0.2}[precision] * between(start, whole)
 
 
-def test_the_head_starts_where_the_probe_of_the_last_block_ends() -> None:
+def test_the_head_starts_as_the_best_linear_layer_on_the_last_block() -> None:
     bench = tiny_bench(DATA, BACKBONE)
     fitted = fit_by_gradient(Adapter(learning_rate=1e-30), bench)
-    probe = LinearProbe().fit(tiny_bench(DATA, BACKBONE))
-    assert fitted.facts["head_start"]["used"]
-    assert fitted.facts["validation_by_epoch"][0] == fitted.facts["head_start"]["validation"]
-    assert fitted.facts["head_start"]["validation"] == probe.facts["validation_by_block"][str(BACKBONE.card.blocks)]
+    bench = tiny_bench(DATA, BACKBONE)
+    passes = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
+    layer, reached = fit_on_block(bench, BACKBONE.card.blocks, *passes)
+    assert fitted.facts["head_start"] == {"used": True, "strength": layer.strength, "validation": reached}
+    assert fitted.facts["validation_by_epoch"][0] == reached
 
 
 def test_the_best_epoch_is_kept() -> None:

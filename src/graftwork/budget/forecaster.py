@@ -45,7 +45,7 @@ from graftwork.run.session import Session
 from graftwork.train.flops import count_flops
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.loop import Attaches, build_model
-from graftwork.train.probe import Probe
+from graftwork.train.probe import MIX, Probe
 from graftwork.train.scalar_mix_layer import BATCH
 from graftwork.train.seeds import derive
 from graftwork.train.text_loop import FittedWriter
@@ -282,8 +282,8 @@ class Forecaster:
         checked = self.lengths.middling("validation")
         fitted, trace = self._pilot(method, rows, checked)
         began, ended = trace.last("given", otherwise=trace.began), trace.ended
-        last = trace.last("went on", otherwise=ended)
-        mixed = min(trace.times("scored", after=last), default=last)  # the scalar mix is learned from `last` to `mixed`
+        mixes = MIX in fitted.facts.get("cross_validation", ())  # of blocks, learned between the last two marks
+        last, mixed = trace.times("went on")[-2:] if mixes else (ended, ended)
         losses = trace.times("loss", before=last, after=began) + trace.times("loss", after=mixed)
         total = len(self.session.dataset.train.examples)
         growth = math.ceil(self.convex.features(total) / BATCH) / math.ceil(self.convex.features(len(rows)) / BATCH)

@@ -1,20 +1,22 @@
-"""Linear probe: a linear layer on frozen features of the block that is best on validation (Alain & Bengio 2016,
-arXiv:1610.01644) or of a learned mix of all blocks (Peters et al. 2018, arXiv:1802.05365)."""
+"""Linear probe: a linear layer on frozen features of one block (Alain & Bengio 2016, arXiv:1610.01644) or of a learned
+mix of all blocks (Peters et al. 2018, arXiv:1802.05365), whichever predicts held-out training rows best."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from functools import partial
 from typing import ClassVar
 
 import torch
-from torch import Tensor
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.method import AS_IT_COMES, Entries, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
-from graftwork.train.linear_fit import LinearFit, fit_on, fit_on_block, fitted_on
-from graftwork.train.probe import Probe, restore_probe
+from graftwork.train.cross_validation import CrossValidation, cross_validate, folds_of
+from graftwork.train.linear_fit import StandardisedFeatures, fit_linear, fitted_on, kept_targets, variant_of
+from graftwork.train.probe import MIX, Probe, restore_probe
 from graftwork.train.scalar_mix_layer import fit_mix, mix_blocks
 
 
@@ -23,7 +25,7 @@ from graftwork.train.scalar_mix_layer import fit_mix, mix_blocks
 class LinearProbe:
     """A linear probe; one frozen pass of the backbone serves every block, seed and penalty."""
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2  # 1: block and penalty were chosen on validation
     uses_backbone: ClassVar[bool] = True
     LADDER: ClassVar[Entries] = AS_IT_COMES
     CURVE: ClassVar[Entries] = AS_IT_COMES
@@ -33,30 +35,39 @@ class LinearProbe:
         return ""
 
     def fit(self, bench: Workbench) -> Probe:
-        """Make a convex fit per block and penalty, and one of a mix; keep the best on validation."""
-        backbone = bench.setting.backbone
+        """Cross-validate every block and the mix; fit a layer to the one with the least loss of held-out rows."""
+        backbone, outputs = bench.setting.backbone, bench.setting.kind.outputs(bench.setting.task)
         assert backbone is not None
-        train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
-        tried: dict[str, float] = {}
-        best: tuple[float, str, LinearFit, Tensor] | None = None
-        for block in reversed(range(backbone.card.blocks + 1)):  # the output first: it wins a tie
-            shares = torch.zeros(backbone.card.blocks + 1)
-            shares[block] = 1.0
-            fit, reached = fit_on_block(bench, block, train, validation)
-            tried[str(block)] = reached
-            if best is None or reached > best[0]:
-                best = (reached, str(block), fit, shares)
-            bench.progress(1 - block / (backbone.card.blocks + 2), f"block {block}")
-        assert best is not None
-        if backbone.card.blocks and len(set(backbone.card.widths)) == 1:  # features of different widths can't be mixed
-            outputs = bench.setting.kind.outputs(bench.setting.task)
-            shares = fit_mix(bench, train, best[2].strength, outputs)
-            fit, reached = fit_on(bench, train, validation, lambda frozen: mix_blocks(frozen, shares), bench.tally)
-            tried["mix"] = reached
-            if reached > best[0]:
-                best = (reached, "mix", fit, shares)
-        facts = {"block": best[1], "strength": best[2].strength, "validation_by_block": tried}
-        facts |= fitted_on(bench, train.encoded)
-        return Probe(backbone, best[3], best[2].weight, best[2].bias, facts)
+        train, folds, blocks = bench.frozen(bench.train, None), folds_of(bench), backbone.card.blocks
+        tried: dict[str, CrossValidation] = {}
+        for block in reversed(range(blocks + 1)):  # the output first: it wins a tie
+            tried[str(block)] = bench.once(
+                f"cross-validation after {block} blocks{variant_of(bench, train)}",
+                partial(cross_validate, bench, train, partial(train.pooled, block), folds),
+            )
+            bench.progress(1 - (block + 1) / (blocks + 3), f"block {block}")
+        chosen = least_loss(tried)
+        shares = torch.eye(blocks + 1)[int(chosen)]
+        features = partial(train.pooled, int(chosen))
+        if blocks and len(set(backbone.card.widths)) == 1:  # features of different widths can't be mixed
+            mix = fit_mix(bench, train, tried[chosen].strength, outputs)
+            bench.progress(1 - 0.5 / (blocks + 3), MIX)
+            tried[MIX] = cross_validate(bench, train, partial(mix_blocks, train, mix), folds, bench.tally)
+            if least_loss(tried) == MIX:
+                chosen, shares, features = MIX, mix, partial(mix_blocks, train, mix)
+        inputs, targets = StandardisedFeatures.of(features()), kept_targets(bench.train, train.encoded)
+        fit = fit_linear(inputs, targets, bench.training_loss, outputs, tried[chosen].strength)
+        bench.tally.add_model(fit.flops(inputs))
+        facts = {
+            "block": chosen,
+            "strength": fit.strength,
+            "cross_validation": {name: asdict(found) for name, found in tried.items()},
+        } | fitted_on(bench, train.encoded)
+        return Probe(backbone, shares, fit.weight, fit.bias, facts)
 
     restore = restore_probe
+
+
+def least_loss(tried: Mapping[str, CrossValidation]) -> str:
+    """Return the name with the least loss of held-out rows; the first of equals."""
+    return min(tried, key=lambda name: tried[name].loss)

@@ -18,7 +18,7 @@ from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.linear_fit import LinearFit, fit_on, fitted_on, kept_targets, scorer
 from graftwork.train.loop import Diverged
-from graftwork.train.probe import Probe, restore_probe
+from graftwork.train.probe import MIX, Probe, restore_probe
 from graftwork.train.scalar_mix_layer import batches_of_features, features_of_blocks, mix_blocks
 from graftwork.train.seeds import derive
 
@@ -55,7 +55,7 @@ class ScalarMix:
         start, _ = fit_on(bench, train, validation, lambda frozen: mix_blocks(frozen, even), bench.tally)
         network, reached, epoch = self._learn(bench, train, validation, scale, start)
         facts = {
-            "block": "mix",
+            "block": MIX,
             "shares": network.shares.tolist(),
             "gamma": float(network.gamma.detach()),
             "strength": start.strength,

@@ -22,7 +22,7 @@ from graftwork.core.ragged import flat
 from graftwork.core.tally import Tally
 from graftwork.core.task import Split
 
-STRENGTHS = (2e-3, 1e-2, 5e-2, 3e-1, 2.0, 10.0)  # L2 penalties to try; the best on validation is kept
+STRENGTHS = (2e-3, 1e-2, 5e-2, 3e-1, 2.0, 10.0)  # L2 penalties to try
 
 
 @dataclass(frozen=True)
@@ -37,6 +37,10 @@ class LinearFit:
     def logits(self, features: Tensor) -> Tensor:
         """Map features (N, P) to logits (N, C)."""
         return linear(features, self.weight, self.bias)
+
+    def flops(self, features: StandardisedFeatures) -> float:
+        """Return the FLOP of the fit: 2 per multiply-add, forward and of the gradient of the weight."""
+        return self.evaluations * 4.0 * features.inputs.numel() * len(self.bias)
 
 
 @dataclass(frozen=True)
@@ -54,6 +58,14 @@ class StandardisedFeatures:
         sd = torch.where(sd < 1e-6, torch.ones_like(sd), sd)
         return cls(features.sub_(mean).div_(sd), mean, sd)
 
+    def some(self, rows: Tensor) -> StandardisedFeatures:
+        """Return a copy of these rows, scaled as all are."""
+        return StandardisedFeatures(self.inputs[rows], self.mean, self.sd)
+
+    def logits(self, fit: LinearFit) -> Tensor:
+        """Return the logits (N, C) of a fit."""
+        return linear(self.inputs, fit.weight * self.sd, fit.bias + linear(self.mean, fit.weight))
+
 
 def fit_linear(
     features: StandardisedFeatures,
@@ -62,15 +74,19 @@ def fit_linear(
     outputs: int,
     strength: float,
     start: LinearFit | None = None,
+    tolerance: float = 1e-7,
 ) -> LinearFit:
-    """Minimise the loss + strength / 2 x |W|^2 over the features by L-BFGS; convex, so no seed."""
+    """Minimise the loss + strength / 2 x |W|^2 over the features by L-BFGS; convex, so no seed.
+
+    The fit ends when an iteration changes the loss by less than `tolerance`.
+    """
     inputs, mean, sd = features.inputs, features.mean, features.sd
     weight = torch.zeros(outputs, inputs.shape[1]) if start is None else start.weight * sd
     bias = torch.zeros(outputs) if start is None else start.bias + linear(mean, start.weight)
     weight.requires_grad_(True)
     bias.requires_grad_(True)
     solver = torch.optim.LBFGS(
-        [weight, bias], max_iter=200, tolerance_grad=1e-5, tolerance_change=1e-7, line_search_fn="strong_wolfe"
+        [weight, bias], max_iter=200, tolerance_grad=1e-5, tolerance_change=tolerance, line_search_fn="strong_wolfe"
     )
     evaluations = 0
 
@@ -102,18 +118,17 @@ def fit_best_linear(
     features, targets = StandardisedFeatures.of(train[0]), train[1]
     best: tuple[float, LinearFit] | None = None
     previous: LinearFit | None = None
-    evaluations = 0
+    flops = 0.0
     for strength in sorted(strengths, reverse=True):  # strongest first: each fit warm-starts from the last
         previous = fit_linear(features, targets, objective, outputs, strength, previous)
-        evaluations += previous.evaluations
+        flops += previous.flops(features)
         reached = score(previous.logits(validation))
         if best is None or reached > best[0] or math.isnan(best[0]):
             best = (reached, previous)
         if not previous.weight.isfinite().all():
             previous = None  # the next fit starts from zeros
     assert best is not None
-    each = 4.0 * features.inputs.numel() * outputs  # forward and weight gradient, 2 FLOP per multiply-add
-    return best[1], best[0], evaluations * each
+    return best[1], best[0], flops
 
 
 def fit_on(
@@ -138,12 +153,16 @@ def fit_on(
 
 def fit_on_block(bench: Workbench, block: int, train: FrozenPass, validation: FrozenPass) -> tuple[LinearFit, float]:
     """Apply `fit_on` to the features after `block` blocks. It depends on no seed: runs share it."""
-    of = ", of sampled examples alone" if train.of_sample or validation.of_sample else ""
-    of += ", weighted by class" if bench.class_weights else ""
     return bench.once(
-        f"linear layer after {block} blocks{of}",
+        f"linear layer after {block} blocks{variant_of(bench, train, validation)}",
         lambda tally: fit_on(bench, train, validation, lambda frozen: frozen.pooled(block), tally),
     )
+
+
+def variant_of(bench: Workbench, *passes: FrozenPass) -> str:
+    """Return what tells fits on the same features apart, for the name of shared work."""
+    sampled = ", of sampled examples alone" if any(one.of_sample for one in passes) else ""
+    return sampled + (", weighted by class" if bench.class_weights else "")
 
 
 def kept_targets(split: Split, encoded: Encoded) -> Tensor:
@@ -151,13 +170,17 @@ def kept_targets(split: Split, encoded: Encoded) -> Tensor:
     return torch.from_numpy(flat(split.targets)[encoded.answered(encoded.sampled)])
 
 
-def scorer(bench: Workbench, encoded: Encoded) -> Callable[[Tensor], float]:
-    """Return a function that scores validation logits of the features of a pass, for many words of a sample."""
+def scorer(bench: Workbench, encoded: Encoded, score: Callable[..., float] | None = None) -> Callable[[Tensor], float]:
+    """Return a function that scores logits of the features of a pass, for many words of a sample.
+
+    `score` is that of the split that was passed; by default `bench.score`, of validation.
+    """
     sampled, blind = encoded.sampled, bench.training_loss.constant(bench.train.targets, bench.setting.task)
+    of = score or bench.score
 
     def reached(logits: Tensor) -> float:
         whole = encoded.whole(logits.double().numpy(), sampled, blind)
-        return bench.score(whole) if len(sampled) == len(encoded) else bench.score(whole[sampled], sampled)
+        return of(whole) if len(sampled) == len(encoded) else of(whole[sampled], sampled)
 
     return reached
 

@@ -17,6 +17,8 @@ from graftwork.core.method import Logits, Setting
 from graftwork.train.answer import answer_together
 from graftwork.train.flops import count_flops
 
+MIX = "mix"  # the block of a probe that reads a weighted sum of all blocks
+
 
 class PooledFeatures(Protocol):
     """The pooled features of a batch, as a probe takes them: `BatchStates`, a part of them, or cached ones."""
@@ -41,7 +43,7 @@ class Probe:
     @property
     def trained_parameters(self) -> int:
         """Parameters of the layer and, for a mix, one score per block and gamma if it has one."""
-        mixed = self.shares.numel() if self.facts["block"] == "mix" else 0
+        mixed = self.shares.numel() if self.facts["block"] == MIX else 0
         return self.weight.numel() + self.bias.numel() + mixed + ("gamma" in self.facts)
 
     @property

@@ -1,0 +1,76 @@
+"""Cross-validation of a linear layer on frozen features: how well it predicts training rows that it was not fitted to.
+
+A choice by held-out training rows leaves validation untouched. The best of many fits on a few validation rows is often
+a lucky one, and its score on these rows is too high (Cawley & Talbot 2010, JMLR 11).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from graftwork.core.example import plain
+from graftwork.core.method import FrozenPass, Scorer, Workbench
+from graftwork.core.tally import Tally
+from graftwork.io.files import digest
+from graftwork.train.linear_fit import STRENGTHS, LinearFit, StandardisedFeatures, fit_linear, kept_targets, scorer
+
+FOLDS = 5
+TOLERANCE = 1e-3  # a fit ends when an iteration changes its loss by less: enough to rank penalties (docs/log.md)
+
+
+@dataclass(frozen=True)
+class CrossValidation:
+    """The L2 penalty with the best headline metric on held-out training rows."""
+
+    strength: float
+    score: float  # headline metric on the held-out rows, higher is better
+    loss: float  # training loss of the held-out rows at the penalty where it is least
+
+
+def cross_validate(
+    bench: Workbench, train: FrozenPass, features: Callable[[], Tensor], folds: NDArray[np.int64], tally: Tally
+) -> CrossValidation:
+    """Choose the penalty of a linear layer on `features` (N, P), or (W, P), of a pass over train.
+
+    `folds` (N,) are those of the examples. Penalties are tried from the strongest on, until the loss of held-out rows
+    rises: weaker ones overfit, and take the longest to fit.
+    """
+    setting, objective, encoded = bench.setting, bench.training_loss, train.encoded
+    targets, outputs = kept_targets(bench.train, encoded), setting.kind.outputs(setting.task)
+    fold_of_rows = torch.from_numpy(np.repeat(folds[encoded.sampled], encoded.rows_kept))
+    score = scorer(bench, encoded, Scorer(setting.task.metrics[0], setting, bench.train))
+    inputs, fits = StandardisedFeatures.of(features()), dict[int, LinearFit | None]()
+    best, least = (-math.inf, max(STRENGTHS)), math.inf
+    for strength in sorted(STRENGTHS, reverse=True):
+        held_out = torch.zeros(len(targets), outputs)
+        for fold in fold_of_rows.unique().tolist():
+            here, others = (torch.nonzero(rows)[:, 0] for rows in (fold_of_rows == fold, fold_of_rows != fold))
+            known = inputs.some(others)
+            fit = fit_linear(known, targets[others], objective, outputs, strength, fits.get(fold), TOLERANCE)
+            held_out[here] = inputs.some(here).logits(fit)
+            fits[fold] = fit if fit.weight.isfinite().all() else None
+            tally.add_model(fit.flops(known))
+        best = max(best, (score(held_out), strength))  # with equal scores the stronger penalty
+        loss = float(objective.loss(held_out, targets))
+        if loss > least:
+            break
+        least = min(least, loss)
+    return CrossValidation(best[1], best[0], least)
+
+
+def folds_of(bench: Workbench) -> NDArray[np.int64]:
+    """Return the fold (N,) of every training example: strata are spread evenly, equal inputs stay together."""
+    examples = bench.train.examples
+    keys = [digest(plain(example.inputs)) for example in examples]
+    strata = map(repr, bench.setting.kind.strata([example.target for example in examples]))
+    folds: dict[str, int] = {}
+    for _, key in sorted(zip(strata, keys, strict=True)):
+        folds.setdefault(key, len(folds) % FOLDS)
+    return np.array([folds[key] for key in keys], dtype=np.int64)
