@@ -98,6 +98,13 @@ def test_a_stored_method_of_another_version_is_refused() -> None:
         method_from_config({**parse_method("lora").config, "version": 7})
 
 
+def test_what_an_earlier_version_stored_is_restored_if_the_method_says_so() -> None:
+    probe = parse_method("linear_probe")
+    assert method_from_config({**probe.config, "version": 1}) == probe.method
+    with pytest.raises(ConfigError, match="has changed since"):
+        method_from_config({**probe.config, "version": 0})
+
+
 def test_what_follows_by_belongs_to_the_method_below() -> None:
     made = parse_method("no_transfer:by=adapter:size=8:placement=pfeiffer")
     assert made.config["by"] == "adapter:size=8:placement=pfeiffer"

@@ -222,14 +222,14 @@ class Forecaster:
     def _median(self, work: Callable[[], Any], repeats: int = 3) -> float:
         return median_seconds(self.clock, work, repeats)
 
-    def _prefix(self, depth: int | None) -> float:
-        """Return the seconds of the frozen passes of a run that are not cached yet."""
+    def _prefix(self, depth: int | None, splits: Sequence[str] = ("train", "validation")) -> float:
+        """Return the seconds of the frozen passes of a run over `splits` that are not cached yet."""
         if self.writing is not None and depth is None:
             return 0.0  # a network that writes texts needs the pass only for kept states
         assert self.session.frozen is not None
         data, holds, reading = self.session.dataset, self.session.frozen.holds, reading_part(self.backbone)
-        wanted = [s for s in (data.train, data.validation) if not holds(reading, data.digest, s, depth)]
-        return self.pass_rate * sum(self.lengths.of_pass(split.name, depth) for split in wanted)
+        wanted = [name for name in splits if not holds(reading, data.digest, data.splits[name], depth)]
+        return self.pass_rate * sum(self.lengths.of_pass(name, depth) for name in wanted)
 
     # The sample of a run
 
@@ -289,7 +289,8 @@ class Forecaster:
         growth = math.ceil(self.convex.features(total) / BATCH) / math.ceil(self.convex.features(len(rows)) / BATCH)
         fits = self.convex.seconds(ended - began - (mixed - last), len(losses), len(rows)) + growth * (mixed - last)
         after = self._after_backbone(fitted, checked, deepest=self.backbone.card.blocks)
-        return Forecast({"prefix": self._prefix(None), "fit": fits} | after)
+        read = ("train", "validation")[: len(trace.times("asked"))]  # a linear probe chooses on train alone
+        return Forecast({"prefix": self._prefix(None, read), "fit": fits} | after)
 
     def _from_steps(self, method: ConfiguredMethod) -> Forecast:
         """Forecast a method trained by gradient descent from timed steps, a validation, and the work before them."""

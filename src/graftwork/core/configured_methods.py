@@ -6,7 +6,7 @@ import linecache
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Literal, cast
+from typing import Any, ClassVar, Literal, Protocol, cast, runtime_checkable
 
 from graftwork.core.method import AS_IT_COMES, KnownBy, Method
 from graftwork.core.part_settings import TOLD, chosen_settings
@@ -82,10 +82,21 @@ def configured_from(config: Mapping[str, Any]) -> ConfiguredMethod:
     )
 
 
+@runtime_checkable
+class RestoresEarlier(Protocol):
+    """A method that fits otherwise than earlier versions of it, and restores what these have stored."""
+
+    RESTORES: ClassVar[tuple[int, ...]]  # these versions
+
+
 def method_from_config(config: Mapping[str, Any]) -> Method:
-    """Return the method of a `ConfiguredMethod.config`. Raises `ConfigError` if its version differs from this one's."""
+    """Return the method of a stored `ConfiguredMethod.config`, to restore what it has fitted.
+
+    Raises `ConfigError` if it was stored by another version, unless the method restores that one too.
+    """
     made = configured_from(config)
-    if made.config["version"] != config["version"]:
+    restored = made.method.RESTORES if isinstance(made.method, RestoresEarlier) else ()
+    if config["version"] not in (made.config["version"], *restored):
         raise ConfigError(
             f"method {config['name']!r} has changed since this was stored",
             got=f"version {config['version']}",

@@ -25,7 +25,8 @@ from graftwork.train.scalar_mix_layer import fit_mix, mix_blocks
 class LinearProbe:
     """A linear probe; one frozen pass of the backbone serves every block, seed and penalty."""
 
-    VERSION: ClassVar[int] = 2  # 1: block and penalty were chosen on validation
+    VERSION: ClassVar[int] = 2  # 1 chose block and penalty on validation
+    RESTORES: ClassVar[tuple[int, ...]] = (1,)
     uses_backbone: ClassVar[bool] = True
     LADDER: ClassVar[Entries] = AS_IT_COMES
     CURVE: ClassVar[Entries] = AS_IT_COMES
