@@ -17,7 +17,7 @@ from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.nn.sites import bias_of, site_size
 from graftwork.registry import methods
-from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.gradient_method import GradientMethod
 
 PLACEMENTS = {"houlsby": ("attention.output", "mlp.down"), "pfeiffer": ("mlp.down",)}
 
@@ -87,15 +87,13 @@ class Rescale(nn.Module):
 
 @methods.register("adapter")
 @dataclass(frozen=True)
-class Adapter:
+class Adapter(GradientMethod):
     """Adapter tuning: a bottleneck after each block's attention and feed-forward part, and the blocks' norms."""
 
     size: int = 64  # width of the bottleneck
     placement: str = "houlsby"  # "pfeiffer": after the feed-forward part only, norms frozen
     learning_rate: float = 2e-3  # peak of the schedule
 
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
     LADDER: ClassVar[Entries] = AS_IT_COMES
 
@@ -113,6 +111,3 @@ class Adapter:
             model.plug(role, lambda site: Bottleneck(site, self.size))
         if self.placement == "houlsby" and model.backbone.sites("norm"):  # OLMo's norms have no weights
             model.plug("norm", Rescale)
-
-    fit = fit_by_gradient
-    restore = restore_by_attaching

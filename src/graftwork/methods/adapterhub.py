@@ -16,7 +16,7 @@ from graftwork.nn.activation import ACTIVATIONS
 from graftwork.nn.sites import site_size
 from graftwork.registry import methods
 from graftwork.targets.classifier_head import NO_LAYER, read_first_token, unfit_for_head
-from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.gradient_method import GradientMethod
 
 SITES = {  # (part, input) -> role
     ("attention", "map"): "attention.output", ("attention", "norm"): "attention.norm",
@@ -77,7 +77,7 @@ class BesideNorm(nn.Module):
 
 @methods.register("adapterhub")
 @dataclass(frozen=True)
-class AdapterHub:
+class AdapterHub(GradientMethod):
     """The method of adapters that `graft bank import` reads from an AdapterHub folder; it can also be trained."""
 
     parts: str = "none"  # parts of a block that it follows: "mlp", "attention" or "attention+mlp"
@@ -87,9 +87,7 @@ class AdapterHub:
     head: str = "tanh"  # activation of the head's hidden layer; "none" without one
     learning_rate: float = 2e-3  # peak of the schedule
 
-    VERSION: ClassVar[int] = 1
     HEAD_START: ClassVar[bool] = False  # its head has a hidden layer
-    uses_backbone: ClassVar[bool] = True
 
     @property
     def roles(self) -> tuple[str, ...]:
@@ -114,6 +112,3 @@ class AdapterHub:
         for role in self.roles:
             model.plug(role, lambda site: beside(site, self.size, self.activation))
         read_first_token(model, self.head)
-
-    fit = fit_by_gradient
-    restore = restore_by_attaching

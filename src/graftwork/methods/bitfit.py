@@ -14,7 +14,7 @@ from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.nn.sites import bias_of
 from graftwork.registry import methods
-from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.gradient_method import GradientMethod
 
 ROLES = (
     "attention.query", "attention.key", "attention.value", "attention.qkv", "attention.output",
@@ -52,13 +52,11 @@ class BiasChange(nn.Module):
 
 @methods.register("bitfit")
 @dataclass(frozen=True)
-class BitFit:
+class BitFit(GradientMethod):
     """BitFit: a small delta in every block, the biases of linear maps and norms."""
 
     learning_rate: float = 5e-3  # peak of the schedule
 
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
@@ -72,6 +70,3 @@ class BitFit:
         for role in ROLES:
             if any(bias_of(site) is not None for site in model.backbone.sites(role).values()):
                 model.plug(role, lambda site: BiasChange(bias_of(site)))  # type: ignore[arg-type]
-
-    fit = fit_by_gradient
-    restore = restore_by_attaching

@@ -11,22 +11,20 @@ from graftwork.core.method import AS_IT_COMES, Entries
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.registry import methods
-from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.gradient_method import GradientMethod
 
 EMBEDDINGS = ("touched", "frozen")
 
 
 @methods.register("full")
 @dataclass(frozen=True)
-class Full:
+class Full(GradientMethod):
     """Full fine-tuning with layer-wise learning-rate decay; the module is as large as the backbone."""
 
     learning_rate: float = 2e-4  # peak of the schedule, for the head and the highest block
     decay: float = 0.8  # learning rate of a block as a share of that of the block above
     embeddings: str = "touched"  # token embeddings: rows in a batch are trained; "frozen": none trained, none stored
 
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
     SAME_START: ClassVar[bool] = True
     LADDER: ClassVar[Entries] = AS_IT_COMES
@@ -44,6 +42,3 @@ class Full:
         model.own_blocks(0, self.decay)
         if self.embeddings == "frozen":
             model.freeze_sites("embedding")
-
-    fit = fit_by_gradient
-    restore = restore_by_attaching

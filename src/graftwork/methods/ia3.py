@@ -12,18 +12,16 @@ from graftwork.core.task import Task
 from graftwork.nn.gain import Gain
 from graftwork.nn.sites import site_size
 from graftwork.registry import methods
-from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.gradient_method import GradientMethod
 
 
 @methods.register("ia3")
 @dataclass(frozen=True)
-class IA3:
+class IA3(GradientMethod):
     """Gains on the keys, the values and the inner feed-forward states of every block."""
 
     learning_rate: float = 1e-2  # peak of the schedule
 
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
     BOARD: ClassVar[Entries] = ()  # on a board only if requested: no earlier board has it, so its prior is unknown
 
@@ -36,9 +34,6 @@ class IA3:
         for role in _attention(not model.backbone.sites("attention.key")):
             model.plug(role, lambda site: Gain(site_size(site)[1]))
         model.plug("mlp.down", lambda site: Gain(site_size(site)[0]), at="input")
-
-    fit = fit_by_gradient
-    restore = restore_by_attaching
 
 
 def _attention(fused: bool) -> tuple[str, ...]:

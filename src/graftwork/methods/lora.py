@@ -10,20 +10,18 @@ from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.nn.low_rank import LowRank
 from graftwork.registry import methods
-from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.gradient_method import GradientMethod
 
 
 @methods.register("lora")
 @dataclass(frozen=True)
-class Lora:
+class Lora(GradientMethod):
     """LoRA on the query and value maps of every block, or on the fused map if the backbone has only that."""
 
     rank: int = 8  # rank of the added map
     alpha: float = 16.0  # the map is scaled by alpha / rank
     learning_rate: float = 2e-3  # peak of the schedule
 
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
@@ -38,6 +36,3 @@ class Lora:
         fused = not model.backbone.sites("attention.query")
         for role in ("attention.qkv",) if fused else ("attention.query", "attention.value"):
             model.plug(role, lambda site: LowRank(site, self.rank, self.alpha))
-
-    fit = fit_by_gradient
-    restore = restore_by_attaching

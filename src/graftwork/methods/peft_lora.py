@@ -13,7 +13,7 @@ from graftwork.nn.activation import ACTIVATIONS
 from graftwork.nn.low_rank import LowRank
 from graftwork.registry import methods
 from graftwork.targets.classifier_head import NO_LAYER, read_first_token, unfit_for_head
-from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.gradient_method import GradientMethod
 
 MAPS = (
     "attention.query", "attention.key", "attention.value", "attention.qkv", "attention.output", "mlp.up", "mlp.down",
@@ -22,7 +22,7 @@ MAPS = (
 
 @methods.register("peft_lora")
 @dataclass(frozen=True)
-class PeftLora:
+class PeftLora(GradientMethod):
     """The method of LoRA weights that `graft bank import` reads from a PEFT folder; it can also be trained."""
 
     maps: str = "none"  # roles joined by +: "attention.query+attention.value"
@@ -31,9 +31,7 @@ class PeftLora:
     head: str = "tanh"  # activation of the head's hidden layer; "none" without one
     learning_rate: float = 2e-3  # peak of the schedule
 
-    VERSION: ClassVar[int] = 1
     HEAD_START: ClassVar[bool] = False  # its head has a hidden layer
-    uses_backbone: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task is classification and `maps` is set, so that no comparison lists it by
@@ -53,6 +51,3 @@ class PeftLora:
         for role in self.maps.split("+"):
             model.plug(role, lambda site: LowRank(site, self.rank, self.alpha))
         read_first_token(model, self.head)
-
-    fit = fit_by_gradient
-    restore = restore_by_attaching

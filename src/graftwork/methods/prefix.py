@@ -12,22 +12,20 @@ from graftwork.core.task import Task
 from graftwork.nn.sites import site_size
 from graftwork.nn.virtual_tokens import VirtualTokens
 from graftwork.registry import methods
-from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.gradient_method import GradientMethod
 
 ROLE = "attention"
 
 
 @methods.register("prefix")
 @dataclass(frozen=True)
-class PrefixTuning:
+class PrefixTuning(GradientMethod):
     """Learned keys and values before those of the text, in every attention: that of a decoder to its input too."""
 
     length: int = 10  # virtual tokens
     learning_rate: float = 3e-3  # peak of the schedule
 
-    VERSION: ClassVar[int] = 1
     IDENTITY_AT_START: ClassVar[bool] = False
-    uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
     BOARD: ClassVar[Entries] = ()  # on a board only if requested: no earlier board has it, so its prior is unknown
 
@@ -42,9 +40,6 @@ class PrefixTuning:
         """Put a prefix before the keys and values of every block."""
         widths = iter(_key_widths(model.backbone))
         model.plug(ROLE, lambda site: VirtualTokens(self.length, next(widths)), at="attention")
-
-    fit = fit_by_gradient
-    restore = restore_by_attaching
 
 
 def _key_widths(backbone: Backbone) -> list[int]:

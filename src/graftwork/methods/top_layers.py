@@ -10,19 +10,17 @@ from graftwork.core.method import Entries
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.registry import methods
-from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.gradient_method import GradientMethod
 
 
 @methods.register("top_layers")
 @dataclass(frozen=True)
-class TopLayers:
+class TopLayers(GradientMethod):
     """Fine-tuning of the top k of L blocks, from the cached hidden states that enter block L - k."""
 
     k: int = 2  # blocks trained
     learning_rate: float = 3e-4  # peak of the schedule
 
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = True
     KINDS: ClassVar[tuple[str, ...]] = ("generation",)
     SAME_START: ClassVar[bool] = True
     LADDER: ClassVar[Entries] = ({"k": 1}, {}, {"k": 3})
@@ -40,6 +38,3 @@ class TopLayers:
     def attach(self, model: Model) -> None:
         """Train the top k blocks."""
         model.own_blocks(model.backbone.card.blocks - self.k)
-
-    fit = fit_by_gradient
-    restore = restore_by_attaching

@@ -6,14 +6,14 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any, ClassVar
+from typing import Any
 
 from graftwork.core.backbone import BackboneCard
 from graftwork.core.method import LATER
 from graftwork.core.model import Model
 from graftwork.core.task import Task
 from graftwork.registry import methods
-from graftwork.train.loop import fit_by_gradient, restore_by_attaching
+from graftwork.train.gradient_method import GradientMethod
 from graftwork.train.optimiser import warm_up_then_linear
 
 SCHEDULES, UNFREEZINGS = ("slanted", "linear", "constant"), ("gradual", "at_once")
@@ -43,7 +43,7 @@ def unfreezing(blocks: int, epochs: int) -> list[int]:
 
 @methods.register("ulmfit")
 @dataclass(frozen=True)
-class Ulmfit:
+class Ulmfit(GradientMethod):
     """Full fine-tuning from the top down; early epochs train on cached hidden states that enter the unfrozen blocks."""
 
     learning_rate: float = 5e-4  # peak of the schedule, for the head and the highest block
@@ -52,9 +52,6 @@ class Ulmfit:
     ratio: float = 32.0  # highest rate divided by the lowest
     schedule: str = field(default="slanted", metadata=LATER)  # "linear": warm-up and decay to 0; "constant"
     unfreezing: str = field(default="gradual", metadata=LATER)  # "at_once": everything trains in every epoch
-
-    VERSION: ClassVar[int] = 1
-    uses_backbone: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the backbone has blocks that do not share weights."""
@@ -98,6 +95,3 @@ class Ulmfit:
     def lowest_blocks(self, blocks: int, epochs: int) -> list[int]:
         """Return the lowest trained block of each epoch."""
         return unfreezing(blocks, epochs) if self.unfreezing == "gradual" else [0] * epochs
-
-    fit = fit_by_gradient
-    restore = restore_by_attaching
