@@ -100,7 +100,9 @@ def test_a_stored_method_of_another_version_is_refused() -> None:
 
 def test_what_an_earlier_version_stored_is_restored_if_the_method_says_so() -> None:
     probe = parse_method("linear_probe")
-    assert method_from_config({**probe.config, "version": 1}) == probe.method
+    over = parse_method("no_transfer:by=linear_probe")
+    for made in (probe, over):
+        assert method_from_config({**made.config, "version": made.config["version"] - 1}) == made.method
     with pytest.raises(ConfigError, match="has changed since"):
         method_from_config({**probe.config, "version": 0})
 

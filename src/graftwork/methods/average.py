@@ -23,18 +23,17 @@ from graftwork.train.seeds import derive
 from graftwork.train.wrapper_method import (
     OWN_VERSION,
     OtherReading,
+    WrapperMethod,
     innermost,
-    known_by,
     method_by,
     takes_a_recipe,
     unfit_over,
-    version_over,
 )
 
 
 @methods.register("average")
 @dataclass(frozen=True)
-class Average:
+class Average(WrapperMethod):
     """The method `by`, trained `runs` times from the same start; predictions cost what those of one training cost.
 
     Training n draws everything except the initial weights from a seed that is higher by n.
@@ -49,7 +48,7 @@ class Average:
     @property
     def VERSION(self) -> int:
         """A version that changes with that of `by`; `OWN_VERSION` counts twice, as this method is at version 2."""
-        return version_over(self.by) + OWN_VERSION
+        return super().VERSION + OWN_VERSION
 
     @property
     def KINDS(self) -> tuple[str, ...]:
@@ -66,10 +65,6 @@ class Average:
         if not (isinstance(trained, NetworkMethod) and takes_a_recipe(trained)):
             return unfit_over(self.by) or f"{self.by} is not trained in steps, so each of its runs is the same"
         return unfit(below, task, card)
-
-    def identity(self) -> dict[str, Any]:
-        """Return `by` with all its hyper-parameters."""
-        return known_by(self.by)
 
     def fit(self, bench: Workbench) -> Fitted:
         """Fit `by` with each seed, reusing stored runs, and return it with the mean of the weights."""

@@ -16,14 +16,14 @@ from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.train.frozen_pass import FrozenStore
-from graftwork.train.wrapper_method import FittedOver, apart, known_by, method_by, unfit_over, version_over
+from graftwork.train.wrapper_method import FittedOver, WrapperMethod, apart, method_by, unfit_over
 
 NAME = "pairs read together"  # prefix of the results that runs share
 
 
 @methods.register("cross_encoder")
 @dataclass(frozen=True)
-class CrossEncoder:
+class CrossEncoder(WrapperMethod):
     """The method `by` on pairs of texts that are one sequence each, so that every token attends to both texts."""
 
     by: str = field(default="full", metadata={TOLD: True})  # the method, with its hyper-parameters
@@ -31,11 +31,6 @@ class CrossEncoder:
     BOARD: ClassVar[Entries] = AS_IT_COMES
     LADDER: ClassVar[Entries] = AS_IT_COMES
     uses_backbone: ClassVar[bool] = True
-
-    @property
-    def VERSION(self) -> int:
-        """A version that changes with that of `by`."""
-        return version_over(self.by)
 
     @property
     def SAME_START(self) -> bool:
@@ -54,10 +49,6 @@ class CrossEncoder:
         if card is not None and "attention" in card.lacks:
             return f"{card.id} has no attention from one text to the other"
         return unfit_over(self.by) or method_by(self.by).unfit(task, card)
-
-    def identity(self) -> dict[str, Any]:
-        """Return `by` with all its hyper-parameters."""
-        return known_by(self.by)
 
     def fit(self, bench: Workbench) -> FittedOver:
         """Fit `by` to joint pairs; frozen passes over them are kept for the other seeds."""

@@ -16,14 +16,14 @@ from graftwork.pretrained.open_backbone import FRESH, opened_like
 from graftwork.registry import methods
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.seeds import derive
-from graftwork.train.wrapper_method import FittedOver, known_by, method_by, unfit_over, version_over
+from graftwork.train.wrapper_method import FittedOver, WrapperMethod, method_by, unfit_over
 
 DRAWN = "backbone_seed"  # key of the facts: the seed of the random weights
 
 
 @methods.register("no_transfer")
 @dataclass(frozen=True)
-class NoTransfer:
+class NoTransfer(WrapperMethod):
     """The method `by`, with its own hyper-parameters and recipe, on random weights that differ between seeds."""
 
     by: str = field(default="full", metadata={TOLD: True})  # the method that starts from random weights
@@ -33,11 +33,6 @@ class NoTransfer:
     FRESH_WEIGHTS: ClassVar[bool] = True
     uses_backbone: ClassVar[bool] = True
 
-    @property
-    def VERSION(self) -> int:
-        """A version that changes with that of `by`."""
-        return version_over(self.by)
-
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless `by` fits and uses a backbone, and the backbone is pretrained."""
         if not method_by(self.by).uses_backbone:
@@ -45,10 +40,6 @@ class NoTransfer:
         if card is not None and card.id.startswith(FRESH):
             return f"the weights of {card.id} are random already"
         return unfit_over(self.by) or method_by(self.by).unfit(task, card)
-
-    def identity(self) -> dict[str, Any]:
-        """Return `by` with all its hyper-parameters."""
-        return known_by(self.by)
 
     def fit(self, bench: Workbench) -> FittedOver:
         """Fit `by` on random weights; nothing is shared with other runs, because none has these weights."""

@@ -16,14 +16,14 @@ from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.frozen_pass import FrozenStore
-from graftwork.train.wrapper_method import FittedOver, apart, known_by, method_by, unfit_over, version_over
+from graftwork.train.wrapper_method import FittedOver, WrapperMethod, apart, method_by, unfit_over
 
 ROLES: Mapping[str, str] = {"first": "text_a", "second": "text_b"}  # side -> role of the visible text
 
 
 @methods.register("partial_input")
 @dataclass(frozen=True)
-class PartialInput:
+class PartialInput(WrapperMethod):
     """The method `by`, applied to one side of the pairs as to a task of single texts."""
 
     side: str = field(default="first", metadata={TOLD: True})  # the visible text: "first" or "second"
@@ -31,11 +31,6 @@ class PartialInput:
 
     BOARD: ClassVar[Entries] = ({"side": "first"}, {"side": "second"})
     CONTROL: ClassVar[bool] = True
-
-    @property
-    def VERSION(self) -> int:
-        """A version that changes with that of `by`."""
-        return version_over(self.by)
 
     @property
     def uses_backbone(self) -> bool:
@@ -49,10 +44,6 @@ class PartialInput:
         if task.text_a is None:
             return "it hides one text of two, and this task has no pairs of texts"
         return unfit_over(self.by) or method_by(self.by).unfit(replace(task, text_a=None, text_b=None), card)
-
-    def identity(self) -> dict[str, Any]:
-        """Return `by` with all its hyper-parameters."""
-        return known_by(self.by)
 
     def fit(self, bench: Workbench) -> FittedOver:
         """Fit `by` to one side; frozen passes over it are kept for the other seeds."""

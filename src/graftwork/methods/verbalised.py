@@ -29,7 +29,7 @@ from graftwork.train.loop import Attaches
 from graftwork.train.placed_answers import PlacedAnswers, taught_parts
 from graftwork.train.prompted_model import WITH_DECODER, opened_to_write
 from graftwork.train.text_loop import FittedWriter, writer_of
-from graftwork.train.wrapper_method import apart, known_by, method_by, unfit_over, version_over
+from graftwork.train.wrapper_method import WrapperMethod, apart, method_by, unfit_over
 
 KINDS = ("classification", "regression", "choice")  # kinds with a closed set of answers; `FindsTexts` ones fit too
 Lesson = tuple[Mapping[str, Sequence[Example]], Mapping[str, list[str]], dict[str, Any]]
@@ -83,7 +83,7 @@ def sources(examples: Sequence[Example], prefix: str) -> list[Example]:
 
 @methods.register("verbalised")
 @dataclass(frozen=True)
-class Verbalised:
+class Verbalised(WrapperMethod):
     """The method `by`, trained to write a task's answers; they are then scored by their likelihood, or looked up."""
 
     prefix: str = NO_PREFIX  # precedes the fields, such as the name of a task that the network was tuned on: mrpc, stsb
@@ -93,11 +93,6 @@ class Verbalised:
     WRITES: ClassVar[bool] = True
     BOARD: ClassVar[Entries] = ()  # on a board only if requested
     uses_backbone: ClassVar[bool] = True
-
-    @property
-    def VERSION(self) -> int:
-        """A version that changes with that of `by`."""
-        return version_over(self.by)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task has texts and one of `answered_kinds`, and the backbone has a decoder."""
@@ -111,10 +106,6 @@ class Verbalised:
         if card is not None and not can_write(card.id):
             return f"{card.id} writes no texts, as T5 with its decoder does"
         return below.unfit(written_task(task, LONGEST), card)
-
-    def identity(self) -> dict[str, Any]:
-        """Return `by` with all its hyper-parameters."""
-        return known_by(self.by)
 
     def fit(self, bench: Workbench) -> FittedVerbalised | PlacedAnswers:
         """Train the network to generate the right answers. Raises `ConfigError` if two answers have the same tokens."""

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Protocol, cast, runtime_checkable
 
-from graftwork.core.configured_methods import ConfiguredMethod
+from graftwork.core.configured_methods import ConfiguredMethod, RestoresEarlier
 from graftwork.core.example import Example
 from graftwork.core.method import (
     Draws,
@@ -110,11 +110,6 @@ def starts_alike(method: Method, card: BackboneCard | None) -> bool:
     return isinstance(method, SameStart) and method.SAME_START and all(beginning(method, card).values())
 
 
-def version_over(by: str) -> int:
-    """Return a version that changes with that of the wrapped method."""
-    return OWN_VERSION + method_by(by).VERSION
-
-
 def known_by(by: str) -> dict[str, Any]:
     """Return `by` with every hyper-parameter, for a run's identity. Raises `StorageError` for a missing file."""
     method = method_by(by)
@@ -123,6 +118,28 @@ def known_by(by: str) -> dict[str, Any]:
     settings |= method.identity() if isinstance(method, KnownBy) else {}
     name = by.strip().partition(":")[0]
     return {BY: ":".join([name, *(f"{key}={value}" for key, value in settings.items())])}
+
+
+class WrapperMethod:
+    """A base for methods over another one, `by`, a field of the subclass."""
+
+    by: str
+
+    @property
+    def VERSION(self) -> int:
+        """A version that changes with that of `by`."""
+        return OWN_VERSION + method_by(self.by).VERSION
+
+    @property
+    def RESTORES(self) -> tuple[int, ...]:
+        """The versions with the earlier ones of `by` whose modules it restores."""
+        below = method_by(self.by)
+        earlier = below.RESTORES if isinstance(below, RestoresEarlier) else ()
+        return tuple(self.VERSION - below.VERSION + version for version in earlier)
+
+    def identity(self) -> dict[str, Any]:
+        """Return `by` with all its hyper-parameters."""
+        return known_by(self.by)
 
 
 def unfit_over(by: str) -> str:
