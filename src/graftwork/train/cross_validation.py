@@ -31,7 +31,6 @@ class CrossValidation:
 
     strength: float
     score: float  # headline metric on the held-out rows, higher is better
-    loss: float  # training loss of the held-out rows at the penalty where it is least
 
 
 def cross_validate(
@@ -39,15 +38,14 @@ def cross_validate(
 ) -> CrossValidation:
     """Choose the penalty of a linear layer on `features` (N, P), or (W, P), of a pass over train.
 
-    `folds` (N,) are those of the examples. Penalties are tried from the strongest on, until the loss of held-out rows
-    rises: weaker ones overfit, and take the longest to fit.
+    `folds` (N,) are those of the examples. With equal scores the stronger penalty is chosen.
     """
     setting, objective, encoded = bench.setting, bench.training_loss, train.encoded
     targets, outputs = kept_targets(bench.train, encoded), setting.kind.outputs(setting.task)
     fold_of_rows = torch.from_numpy(np.repeat(folds[encoded.sampled], encoded.rows_kept))
     score = scorer(bench, encoded, Scorer(setting.task.metrics[0], setting, bench.train))
     inputs, fits = StandardisedFeatures.of(features()), dict[int, LinearFit | None]()
-    best, least = (-math.inf, max(STRENGTHS)), math.inf
+    best = (-math.inf, max(STRENGTHS))
     for strength in sorted(STRENGTHS, reverse=True):
         held_out = torch.zeros(len(targets), outputs)
         for fold in fold_of_rows.unique().tolist():
@@ -57,12 +55,8 @@ def cross_validate(
             held_out[here] = inputs.some(here).logits(fit)
             fits[fold] = fit if fit.weight.isfinite().all() else None
             tally.add_model(fit.flops(known))
-        best = max(best, (score(held_out), strength))  # with equal scores the stronger penalty
-        loss = float(objective.loss(held_out, targets))
-        if loss > least:
-            break
-        least = min(least, loss)
-    return CrossValidation(best[1], best[0], least)
+        best = max(best, (score(held_out), strength))
+    return CrossValidation(best[1], best[0])
 
 
 def folds_of(bench: Workbench) -> NDArray[np.int64]:
