@@ -36,7 +36,7 @@ def test_every_block_and_the_mix_compete_on_held_out_rows_of_train() -> None:
     fitted = LinearProbe().fit(tiny_bench(tiny_dataset(), BACKBONE))
     tried = fitted.facts["cross_validation"]
     assert set(tried) == {*map(str, range(BLOCKS + 1)), "mix"}
-    assert tried[fitted.facts["block"]]["score"] == max(found["score"] for found in tried.values())
+    assert tried[fitted.facts["block"]]["loss"] == min(found["loss"] for found in tried.values())
     assert fitted.facts["strength"] == tried[fitted.facts["block"]]["strength"]
 
 
@@ -51,14 +51,14 @@ def test_validation_plays_no_part() -> None:
 
 @pytest.mark.parametrize("winner", ["0", "1", "mix"])
 def test_the_winner_is_what_answers(winner: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Scores are made up, so that each wins once; on the training rows the probe is its own linear fit."""
+    """Losses are made up, so that each wins once; on the training rows the probe is its own linear fit."""
     data, seen = tiny_dataset(), {}
     names = iter([*map(str, reversed(range(BLOCKS + 1))), "mix"])
 
     def rigged(bench, train, features, folds, tally):  # type: ignore[no-untyped-def]
         name = next(names)
         seen[name] = features()
-        return CrossValidation(strength=0.3, score=float(name == winner))
+        return CrossValidation(strength=0.3, score=0.5, loss=float(name != winner))
 
     monkeypatch.setattr(linear_probe, "cross_validate", rigged)
     fitted = LinearProbe().fit(tiny_bench(data, BACKBONE))
@@ -73,7 +73,7 @@ def test_the_winner_is_what_answers(winner: str, monkeypatch: pytest.MonkeyPatch
 
 
 def test_the_last_block_wins_a_tie(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(linear_probe, "cross_validate", lambda *_: CrossValidation(strength=0.3, score=0.5))
+    monkeypatch.setattr(linear_probe, "cross_validate", lambda *_: CrossValidation(strength=0.3, score=0.5, loss=1.0))
     assert LinearProbe().fit(tiny_bench(tiny_dataset(), BACKBONE)).facts["block"] == str(BLOCKS)
 
 

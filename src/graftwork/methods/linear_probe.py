@@ -36,7 +36,7 @@ class LinearProbe:
         return ""
 
     def fit(self, bench: Workbench) -> Probe:
-        """Cross-validate every block and the mix; fit a layer to the one with the best score on held-out rows."""
+        """Cross-validate every block and the mix; fit a layer to the one with the least loss of held-out rows."""
         backbone, outputs = bench.setting.backbone, bench.setting.kind.outputs(bench.setting.task)
         assert backbone is not None
         train, folds, blocks = bench.frozen(bench.train, None), folds_of(bench), backbone.card.blocks
@@ -47,14 +47,14 @@ class LinearProbe:
                 partial(cross_validate, bench, train, partial(train.pooled, block), folds),
             )
             bench.progress(1 - (block + 1) / (blocks + 3), f"block {block}")
-        chosen = best_of(tried)
+        chosen = least_loss(tried)
         shares = torch.eye(blocks + 1)[int(chosen)]
         features = partial(train.pooled, int(chosen))
         if blocks and len(set(backbone.card.widths)) == 1:  # features of different widths can't be mixed
             mix = fit_mix(bench, train, tried[chosen].strength, outputs)
             bench.progress(1 - 0.5 / (blocks + 3), MIX)
             tried[MIX] = cross_validate(bench, train, partial(mix_blocks, train, mix), folds, bench.tally)
-            if best_of(tried) == MIX:
+            if least_loss(tried) == MIX:
                 chosen, shares, features = MIX, mix, partial(mix_blocks, train, mix)
         inputs, targets = StandardisedFeatures.of(features()), kept_targets(bench.train, train.encoded)
         fit = fit_linear(inputs, targets, bench.training_loss, outputs, tried[chosen].strength)
@@ -69,6 +69,6 @@ class LinearProbe:
     restore = restore_probe
 
 
-def best_of(tried: Mapping[str, CrossValidation]) -> str:
-    """Return the name with the highest score on held-out rows; the first of equals."""
-    return max(tried, key=lambda name: tried[name].score)
+def least_loss(tried: Mapping[str, CrossValidation]) -> str:
+    """Return the name with the least loss of held-out rows; the first of equals."""
+    return min(tried, key=lambda name: tried[name].loss)

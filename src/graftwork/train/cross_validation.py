@@ -31,6 +31,7 @@ class CrossValidation:
 
     strength: float
     score: float  # headline metric on the held-out rows, higher is better
+    loss: float  # training loss of the held-out rows at the penalty where it is least
 
 
 def cross_validate(
@@ -45,7 +46,7 @@ def cross_validate(
     fold_of_rows = torch.from_numpy(np.repeat(folds[encoded.sampled], encoded.rows_kept))
     score = scorer(bench, encoded, Scorer(setting.task.metrics[0], setting, bench.train))
     inputs, fits = StandardisedFeatures.of(features()), dict[int, LinearFit | None]()
-    best = (-math.inf, max(STRENGTHS))
+    best, least = (-math.inf, max(STRENGTHS)), math.inf
     for strength in sorted(STRENGTHS, reverse=True):
         held_out = torch.zeros(len(targets), outputs)
         for fold in fold_of_rows.unique().tolist():
@@ -56,7 +57,9 @@ def cross_validate(
             fits[fold] = fit if fit.weight.isfinite().all() else None
             tally.add_model(fit.flops(known))
         best = max(best, (score(held_out), strength))
-    return CrossValidation(best[1], best[0])
+        loss = float(objective.loss(held_out, targets))
+        least = loss if loss < least else least
+    return CrossValidation(best[1], best[0], least)
 
 
 def folds_of(bench: Workbench) -> NDArray[np.int64]:
