@@ -282,7 +282,7 @@ class Forecaster:
         checked = self.lengths.middling("validation")
         fitted, trace = self._pilot(method, rows, checked)
         began, ended = trace.last("given", otherwise=trace.began), trace.ended
-        mixes = MIX in fitted.facts.get("cross_validation", ())  # of blocks, learned between the last two marks
+        mixes = MIX in fitted.facts.get("cross_validation", ())  # the mix is learned between the last two marks
         last, mixed = trace.times("went on")[-2:] if mixes else (ended, ended)
         losses = trace.times("loss", before=last, after=began) + trace.times("loss", after=mixed)
         total = len(self.session.dataset.train.examples)

@@ -19,7 +19,7 @@ from graftwork.core.example import plain
 from graftwork.core.method import FrozenPass, Scorer, Workbench
 from graftwork.core.tally import Tally
 from graftwork.io.files import digest
-from graftwork.train.linear_fit import STRENGTHS, LinearFit, StandardisedFeatures, fit_linear, kept_targets, scorer
+from graftwork.train.linear_fit import STRENGTHS, StandardisedFeatures, fit_linear, kept_targets, scorer
 
 FOLDS = 5
 TOLERANCE = 1e-3  # a fit ends when an iteration changes its loss by less: enough to rank penalties (docs/log.md)
@@ -45,20 +45,22 @@ def cross_validate(
     targets, outputs = kept_targets(bench.train, encoded), setting.kind.outputs(setting.task)
     fold_of_rows = torch.from_numpy(np.repeat(folds[encoded.sampled], encoded.rows_kept))
     score = scorer(bench, encoded, Scorer(setting.task.metrics[0], setting, bench.train))
-    inputs, fits = StandardisedFeatures.of(features()), dict[int, LinearFit | None]()
-    best, least = (-math.inf, max(STRENGTHS)), math.inf
-    for strength in sorted(STRENGTHS, reverse=True):
-        held_out = torch.zeros(len(targets), outputs)
-        for fold in fold_of_rows.unique().tolist():
-            here, others = (torch.nonzero(rows)[:, 0] for rows in (fold_of_rows == fold, fold_of_rows != fold))
-            known = inputs.some(others)
-            fit = fit_linear(known, targets[others], objective, outputs, strength, fits.get(fold), TOLERANCE)
-            held_out[here] = inputs.some(here).logits(fit)
-            fits[fold] = fit if fit.weight.isfinite().all() else None
+    inputs, strengths = StandardisedFeatures.of(features()), sorted(STRENGTHS, reverse=True)
+    held_out = torch.zeros(len(strengths), len(targets), outputs)
+    for fold in fold_of_rows.unique().tolist():
+        here, others = (torch.nonzero(rows)[:, 0] for rows in (fold_of_rows == fold, fold_of_rows != fold))
+        asked, known, fit = inputs.some(here), inputs.some(others), None
+        for number, strength in enumerate(strengths):  # each fit starts from that with the next stronger penalty
+            fit = fit_linear(known, targets[others], objective, outputs, strength, fit, TOLERANCE)
+            held_out[number, here] = asked.logits(fit)
             tally.add_model(fit.flops(known))
-        best = max(best, (score(held_out), strength))
-        loss = float(objective.loss(held_out, targets))
-        least = loss if loss < least else least
+            fit = fit if fit.weight.isfinite().all() else None
+    best, least = (-math.inf, max(STRENGTHS)), math.inf
+    for strength, logits in zip(
+        strengths, held_out, strict=True
+    ):  # a score or loss that is no number is never the best
+        best = max(best, (score(logits), strength))
+        least = min(least, float(objective.loss(logits, targets)))
     return CrossValidation(best[1], best[0], least)
 
 
