@@ -98,7 +98,7 @@ print(run.result.id, run.reused, run.module.predict(["my card is lost"])[0]["lab
 def test_the_cell_of_a_method_can_be_run_again(tmp_path: Path) -> None:
     first, other = METHOD.replace("RATE", "1e-3"), METHOD.replace("RATE", "2e-3")
     outputs, _ = executed([first, first, other], tmp_path)
-    told = [next(one["text"] for one in of_cell if one.get("name") == "stdout").split() for of_cell in outputs]
+    told = ["".join(one["text"] for one in of_cell if one.get("name") == "stdout").split() for of_cell in outputs]
     assert [words[1:] for words in told] == [["False", "True"], ["True", "True"], ["False", "True"]]
     assert told[0][0] == told[1][0] != told[2][0], "another text of the cell is another method"
 
