@@ -55,7 +55,7 @@ def test_the_winner_is_what_answers(winner: str, monkeypatch: pytest.MonkeyPatch
     data, seen = tiny_dataset(), {}
     names = iter([*map(str, reversed(range(BLOCKS + 1))), "mix"])
 
-    def rigged(bench, train, features, folds, tally):  # type: ignore[no-untyped-def]
+    def rigged(bench, features, rows, tally):  # type: ignore[no-untyped-def]
         name = next(names)
         seen[name] = features()
         return CrossValidation(strength=0.3, score=0.5, loss=float(name != winner))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 import torch
@@ -11,6 +13,7 @@ from graftwork.methods.prototype import Prototype, nearest_mean, sharpness
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train.folds import FOLDS, folds_of
 from graftwork.train.linear_fit import kept_targets
 
 BACKBONE = open_backbone("tiny_text", precision="fp32")
@@ -62,22 +65,47 @@ def test_the_sharpness_is_where_the_loss_is_least() -> None:
     assert losses[1] == min(losses)
 
 
-def test_the_fitted_method_is_the_best_block() -> None:
-    data = tiny_dataset(rows=40)
+def test_the_block_and_temperature_predict_held_out_rows_best() -> None:
+    data = tiny_dataset(rows=60)
+    data.train.targets[::7] = 1 - data.train.targets[::7]  # type: ignore[index, operator]
     bench = tiny_bench(data, BACKBONE)
     fitted = Prototype().fit(bench)
-    tried = fitted.facts["validation_by_block"]
-    assert set(tried) == {"0", "1", "2"} and tried[fitted.facts["block"]] == max(tried.values())
-    logits = fitted.logits(data.validation.examples)
-    assert bench.score(logits) == tried[fitted.facts["block"]]
-    frozen = bench.frozen(bench.train, None)
-    layer = nearest_mean(
-        frozen.pooled(int(fitted.facts["block"])), kept_targets(bench.train, frozen.encoded), 2, "euclid"
-    )
+    frozen, folds, tried = bench.frozen(bench.train, None), folds_of(bench), fitted.facts["held_out_loss_by_block"]
+    targets = kept_targets(bench.train, frozen.encoded)
+    for block in range(3):
+        features, logits = frozen.pooled(block), torch.zeros(60, 2)
+        for fold in range(FOLDS):
+            here = torch.from_numpy(folds == fold)
+            logits[here] = linear(features[here], *nearest_mean(features[~here], targets[~here], 2, "euclid"))
+        factor = sharpness(logits, targets, CLASSIFICATION)
+        assert tried[str(block)] == pytest.approx(float(cross_entropy(factor * logits, targets)), rel=1e-3)
+    block = int(fitted.facts["block"])
+    assert set(tried) == {"0", "1", "2"} and tried[str(block)] == min(tried.values())
+    layer = nearest_mean(frozen.pooled(block), targets, 2, "euclid")
     assert torch.allclose(fitted.weight, fitted.facts["sharpness"] * layer[0])
     assert fitted.trained_parameters == 2 * BACKBONE.card.width + 2
     majority = np.bincount(data.test.targets).max() / len(data.test.targets)
     assert (fitted.logits(data.test.examples).argmax(axis=1) == data.test.targets).mean() > majority
+
+
+def test_validation_plays_no_part() -> None:
+    data = tiny_dataset()
+    other = replace(data.validation, targets=1 - data.validation.targets)  # type: ignore[operator]
+    turned = replace(data, splits={**data.splits, "validation": other})
+    one, two = (Prototype().fit(tiny_bench(rows, BACKBONE)) for rows in (data, turned))
+    assert one.facts == two.facts
+    assert np.array_equal(one.logits(data.test.examples), two.logits(data.test.examples))
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_a_class_with_one_row_can_not_be_held_out(rows: int) -> None:
+    """With two classes of one row each nothing is held out that other rows know: the output, at temperature 1."""
+    data = tiny_dataset()
+    train = replace(data.train, examples=data.train.examples[:rows], targets=np.arange(rows) % 2)
+    fitted = Prototype().fit(tiny_bench(replace(data, splits={**data.splits, "train": train}), BACKBONE))
+    assert np.isfinite(fitted.logits(data.test.examples)).all()
+    if rows < 3:
+        assert fitted.facts["block"] == "2" and fitted.facts["sharpness"] == 1
 
 
 def test_other_kinds_and_words_are_refused() -> None:

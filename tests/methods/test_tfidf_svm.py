@@ -15,6 +15,7 @@ from graftwork.methods import tfidf_svm
 from graftwork.methods.tfidf_svm import STRENGTHS, TfidfSvm, features, make_vectorizer
 from graftwork.registry import kinds
 from graftwork.testing import tiny_bench, tiny_dataset
+from graftwork.train.folds import FOLDS, folds_of
 
 CASES = [("classification", False), ("classification", True), ("multilabel", False), ("regression", False),
          ("regression", True)]  # fmt: skip
@@ -50,14 +51,52 @@ def test_it_is_scikit_learns_svm() -> None:
     np.testing.assert_allclose(fitted.logits(data.test.examples)[:, 0], -distance, atol=1e-3)
 
 
-def test_the_strength_is_the_best_on_validation() -> None:
+def test_the_strength_is_the_best_on_held_out_rows(monkeypatch: pytest.MonkeyPatch) -> None:
     bench = tiny_bench(tiny_dataset(), None)
     lines: list[dict[str, float]] = []
     bench.log = lambda line: lines.append(dict(line))
     scores = iter([0.1, 0.7, 0.7, 0.3])
-    bench.score = lambda logits: next(scores)
+    monkeypatch.setattr(tfidf_svm, "train_scorer", lambda bench: lambda logits, examples: next(scores))
     assert TfidfSvm().fit(bench).facts["strength"] == STRENGTHS[1]
-    assert [line["strength"] for line in lines] == list(STRENGTHS)
+    assert lines == [
+        {"strength": strength, "held_out": score}
+        for strength, score in zip(STRENGTHS, [0.1, 0.7, 0.7, 0.3], strict=True)
+    ]
+
+
+def test_held_out_rows_are_predicted_as_by_scikit_learn() -> None:
+    data = tiny_dataset(rows=60)
+    data.train.targets[::4] = 1 - data.train.targets[::4]  # type: ignore[index, operator]
+    bench = tiny_bench(data, None)
+    lines: list[dict[str, float]] = []
+    bench.log = lambda line: lines.append(dict(line))
+    fitted, folds = TfidfSvm().fit(bench), folds_of(bench)
+    inputs, targets = features(fitted.vectorizer, data.train.examples), np.asarray(data.train.targets)
+    for line in lines:
+        right = np.zeros(60, dtype=bool)
+        for fold in range(FOLDS):
+            theirs = LinearSVC(C=line["strength"], random_state=0, max_iter=5000)
+            here = folds == fold
+            right[here] = theirs.fit(inputs[~here], targets[~here]).predict(inputs[here]) == targets[here]
+        assert line["held_out"] == pytest.approx(right.mean(), abs=1 / 60)
+    assert 0 < min(line["held_out"] for line in lines) < max(line["held_out"] for line in lines) < 1
+
+
+@pytest.mark.parametrize("kind", ["classification", "multilabel", "regression", "choice", "ranking"])
+def test_validation_plays_no_part(kind: str) -> None:
+    data = tiny_dataset(kind, rows=40)
+    other = replace(data.validation, examples=data.train.examples, targets=data.train.targets)
+    turned = replace(data, splits={**data.splits, "validation": other})
+    one, two = (TfidfSvm().fit(tiny_bench(rows, None)) for rows in (data, turned))
+    assert one.facts == two.facts and np.array_equal(one.weight, two.weight)
+
+
+@pytest.mark.parametrize("rows", [1, 2, 3])
+def test_fewer_rows_than_folds(rows: int) -> None:
+    data = tiny_dataset()
+    train = replace(data.train, examples=data.train.examples[:rows], targets=data.train.targets[:rows])
+    fitted = TfidfSvm().fit(tiny_bench(replace(data, splits={**data.splits, "train": train}), None))
+    assert fitted.facts["strength"] in STRENGTHS and np.isfinite(fitted.weight).all()
 
 
 def test_a_label_that_no_training_row_has_is_never_the_answer() -> None:

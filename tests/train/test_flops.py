@@ -34,6 +34,7 @@ from graftwork.testing.tiny_networks import SIDE, write_network
 from graftwork.train import cross_validation, flops, linear_fit
 from graftwork.train.batches import by_length
 from graftwork.train.flops import StepCounter, count_flops
+from graftwork.train.folds import FOLDS
 from graftwork.train.frozen_pass import TOKENS_PER_BATCH
 from graftwork.train.loop import build_model, fit_by_gradient
 from graftwork.train.scalar_mix_layer import EPOCHS as MIX_EPOCHS
@@ -314,7 +315,7 @@ def test_a_probe_is_a_pass_and_linear_fits_and_a_mix(monkeypatch: pytest.MonkeyP
     mixing = 4.0 * rows * (L + 1) * D  # the weighted sum, and the gradient of its weights
     layer = 6.0 * rows * D * C  # forward, and the gradients of weight and input
     expected = pass_flops(train) + sum(fits) + MIX_EPOCHS * (mixing + layer)
-    assert len(fits) > 2 * cross_validation.FOLDS * (L + 2)
+    assert len(fits) > 2 * FOLDS * (L + 2)
     assert bench.tally.flops == pytest.approx(expected, rel=1e-6)
 
 

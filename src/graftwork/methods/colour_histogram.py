@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -28,6 +28,9 @@ class ColourHistogram(Baseline):
     """A linear layer on the square roots of a colour histogram, with a bin per combination of red, green and blue."""
 
     bins: int = 6  # per channel
+
+    VERSION: ClassVar[int] = 2  # 1 chose the penalty on validation
+    RESTORES: ClassVar[tuple[int, ...]] = (1,)
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task reads images."""

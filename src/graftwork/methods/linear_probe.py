@@ -14,7 +14,7 @@ from graftwork.core.backbone import BackboneCard
 from graftwork.core.method import AS_IT_COMES, Entries, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import methods
-from graftwork.train.cross_validation import CrossValidation, cross_validate, folds_of
+from graftwork.train.cross_validation import CrossValidation, cross_validate, fold_pass
 from graftwork.train.linear_fit import StandardisedFeatures, fit_linear, fitted_on, kept_targets, variant_of
 from graftwork.train.probe import MIX, Probe, restore_probe
 from graftwork.train.scalar_mix_layer import fit_mix, mix_blocks
@@ -39,12 +39,13 @@ class LinearProbe:
         """Cross-validate every block and the mix; fit a layer to the one with the least loss of held-out rows."""
         backbone, outputs = bench.setting.backbone, bench.setting.kind.outputs(bench.setting.task)
         assert backbone is not None
-        train, folds, blocks = bench.frozen(bench.train, None), folds_of(bench), backbone.card.blocks
+        train, blocks = bench.frozen(bench.train, None), backbone.card.blocks
+        rows = fold_pass(bench, train)
         tried: dict[str, CrossValidation] = {}
         for block in reversed(range(blocks + 1)):  # the output first: it wins a tie
             tried[str(block)] = bench.once(
                 f"cross-validation after {block} blocks{variant_of(bench, train)}",
-                partial(cross_validate, bench, train, partial(train.pooled, block), folds),
+                partial(cross_validate, bench, partial(train.pooled, block), rows),
             )
             bench.progress(1 - (block + 1) / (blocks + 3), f"block {block}")
         chosen = least_loss(tried)
@@ -53,7 +54,7 @@ class LinearProbe:
         if blocks and len(set(backbone.card.widths)) == 1:  # features of different widths can't be mixed
             mix = fit_mix(bench, train, tried[chosen].strength, outputs)
             bench.progress(1 - 0.5 / (blocks + 3), MIX)
-            tried[MIX] = cross_validate(bench, train, partial(mix_blocks, train, mix), folds, bench.tally)
+            tried[MIX] = cross_validate(bench, partial(mix_blocks, train, mix), rows, bench.tally)
             if least_loss(tried) == MIX:
                 chosen, shares, features = MIX, mix, partial(mix_blocks, train, mix)
         inputs, targets = StandardisedFeatures.of(features()), kept_targets(bench.train, train.encoded)

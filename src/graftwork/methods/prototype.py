@@ -3,6 +3,7 @@ arXiv:1703.05175, without episodes; centred as in Wang et al. 2019, arXiv:1911.0
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -17,7 +18,8 @@ from graftwork.core.kind import Kind, OneClass
 from graftwork.core.method import AS_IT_COMES, Entries, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
-from graftwork.train.linear_fit import kept_targets, scorer
+from graftwork.train.cross_validation import FoldedRows, fold_pass
+from graftwork.train.folds import FOLDS
 from graftwork.train.probe import Probe, restore_probe
 
 DISTANCES = ("cosine", "euclid")
@@ -31,7 +33,8 @@ class Prototype:
 
     distance: str = "euclid"  # or "cosine", after subtracting the centre of all means
 
-    VERSION: ClassVar[int] = 1
+    VERSION: ClassVar[int] = 2  # 1 chose block and temperature on validation
+    RESTORES: ClassVar[tuple[int, ...]] = (1,)
     uses_backbone: ClassVar[bool] = True
     CURVE: ClassVar[Entries] = AS_IT_COMES
 
@@ -43,30 +46,38 @@ class Prototype:
         return "" if fits else f"it needs one class of each example, not {task.kind}"
 
     def fit(self, bench: Workbench) -> Probe:
-        """Compute means for every block, keep the block that is best on validation, and fit the temperature on
-        validation."""
-        backbone, setting = bench.setting.backbone, bench.setting
+        """Keep block and temperature with which the means of other training rows predict held-out ones best, by loss."""
+        backbone, kind = bench.setting.backbone, bench.setting.kind
         assert backbone is not None
-        train, validation = bench.frozen(bench.train, None), bench.frozen(bench.validation, None)
-        targets, classes = kept_targets(bench.train, train.encoded), setting.kind.outputs(setting.task)
-        score, tried = scorer(bench, validation.encoded), dict[str, float]()
-        best: tuple[float, int, Tensor, Tensor] | None = None
-        for block in reversed(range(backbone.card.blocks + 1)):  # the output first: it wins a tie
+        train, blocks = bench.frozen(bench.train, None), backbone.card.blocks
+        rows, classes = fold_pass(bench, train), kind.outputs(bench.setting.task)
+        tried: dict[str, float] = {}
+        best = (math.inf, blocks, 1.0)
+        for block in reversed(range(blocks + 1)):  # the output first: it wins a tie
             features = train.pooled(block)
-            weight, bias = nearest_mean(features, targets, classes, self.distance)
-            reached = tried[str(block)] = score(linear(validation.pooled(block), weight, bias))
-            bench.tally.add_model(2.0 * features.numel())
-            if best is None or reached > best[0]:
-                best = (reached, block, weight, bias)
-            bench.progress(1 - block / (backbone.card.blocks + 1), f"block {block}")
-        assert best is not None
-        _, block, weight, bias = best
-        given = linear(validation.pooled(block), weight, bias)
-        sharp = sharpness(given, kept_targets(bench.validation, validation.encoded), setting.kind)
-        facts = {"block": str(block), "sharpness": sharp, "validation_by_block": tried}
-        shares = torch.zeros(backbone.card.blocks + 1)
+            logits, targets = self._held_out(features, rows, classes)
+            factor = sharpness(logits, targets, kind) if len(targets) else 1.0
+            loss = tried[str(block)] = float(kind.loss(factor * logits, targets)) if len(targets) else 0.0
+            bench.tally.add_model(2.0 * (FOLDS + 1) * features.numel())
+            if loss < best[0]:
+                best = (loss, block, factor)
+            bench.progress(1 - block / (blocks + 1), f"block {block}")
+        _, block, factor = best
+        weight, bias = nearest_mean(train.pooled(block), rows.targets, classes, self.distance)
+        facts = {"block": str(block), "sharpness": factor, "held_out_loss_by_block": tried}
+        shares = torch.zeros(blocks + 1)
         shares[block] = 1.0
-        return Probe(backbone, shares, sharp * weight, sharp * bias, facts)
+        return Probe(backbone, shares, factor * weight, factor * bias, facts)
+
+    def _held_out(self, features: Tensor, rows: FoldedRows, classes: int) -> tuple[Tensor, Tensor]:
+        """Return logits (H, C) and targets (H,) of the held-out rows whose class other folds have too."""
+        logits, targets = [torch.zeros(0, classes)], [rows.targets[:0]]
+        for here, others in rows.parts():
+            here = here[torch.isin(rows.targets[here], rows.targets[others])]
+            layer = nearest_mean(features[others], rows.targets[others], classes, self.distance)
+            logits.append(linear(features[here], *layer))
+            targets.append(rows.targets[here])
+        return torch.cat(logits), torch.cat(targets)
 
     restore = restore_probe
 

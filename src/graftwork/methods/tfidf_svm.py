@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -22,6 +23,7 @@ from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.targets.choices import pairs_of
 from graftwork.targets.words import TOKEN, UNSPACED_APART
+from graftwork.train.folds import folds_of, train_scorer
 from graftwork.train.seeds import derive
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 MOST_FEATURES = 4_000_000  # the most frequent ones are kept: a module's description may hold about twice as many words
 PLAIN_TOKEN = r"\w+|[^\w\s]"  # for modules whose facts lack UNSPACED_APART
-STRENGTHS = (0.1, 0.3, 1.0, 3.0)  # the SVM's C, chosen on validation
+STRENGTHS = (0.1, 0.3, 1.0, 3.0)  # the SVM's C, chosen on folds of train
 SCALES = (-3.0, 5.0)  # bounds of the log of the factor on distances
 
 
@@ -49,13 +51,7 @@ class Svm:
 
     def logits(self, examples: Sequence[Example]) -> Logits:
         """Return signed distances (N, C), or the value itself in regression; (W, 1) for choices."""
-        return self.answers(features(self.vectorizer, examples), examples)
-
-    def answers(self, inputs: Any, examples: Sequence[Example]) -> Logits:
-        """Return the logits from precomputed `features` of the examples."""
-        found = np.asarray(inputs @ self.weight.T + self.bias)
-        counts = [answers_of(example) for example in examples]
-        return found if None in counts else Ragged(found, np.array(counts, dtype=np.int64))
+        return of_examples(np.asarray(features(self.vectorizer, examples) @ self.weight.T + self.bias), examples)
 
     def scale(self, factor: float) -> None:
         """Multiply the logits by a factor, and record it in the facts."""
@@ -68,6 +64,12 @@ class Svm:
     def flops(self, examples: Sequence[Example]) -> tuple[float, str]:
         """Count two FLOPs per non-zero feature and class."""
         return 2.0 * features(self.vectorizer, examples).nnz * self.weight.shape[0], "model"
+
+
+def of_examples(rows: NDArray[np.float64], examples: Sequence[Example]) -> Logits:
+    """Return rows of logits (W, C) by example: as they are where each example has one."""
+    counts = [answers_of(example) for example in examples]
+    return rows if None in counts else Ragged(rows, np.array(counts, dtype=np.int64))
 
 
 def make_vectorizer(token: str = TOKEN) -> Any:
@@ -97,6 +99,8 @@ class TfidfSvm(Baseline):
     doi:10.1145/775047.775067).
     """
 
+    VERSION: ClassVar[int] = 2  # 1 chose the strength on validation
+    RESTORES: ClassVar[tuple[int, ...]] = (1,)
     CUTS_WORDS: ClassVar[bool] = True
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
@@ -108,30 +112,21 @@ class TfidfSvm(Baseline):
         )
 
     def fit(self, bench: Workbench) -> Svm:
-        """Fit with every strength and keep the SVM that is best on validation."""
-        given = [listed for example in bench.train.examples for listed in example.inputs.values()]
+        """Fit with the strength that is best on held-out training rows."""
+        examples, validation = bench.train.examples, bench.validation
+        given = [listed for example in examples for listed in example.inputs.values()]
         texts = [text for listed in given for text in ([listed] if isinstance(listed, str) else listed)]
         vectorizer = make_vectorizer().fit(texts)
-        inputs = features(vectorizer, bench.train.examples)
-        held_out = features(vectorizer, bench.validation.examples)
-        outputs = bench.setting.kind.outputs(bench.setting.task)
-        weights = bench.class_weights.of_targets(bench.train.targets) if bench.class_weights else None
-        best: tuple[float, Svm] | None = None
-        for strength in STRENGTHS:
-            seed = derive(bench.seed_of("init"), "init") % 2**31
-            weight, bias = _solve(inputs, flat(bench.train.targets), outputs, strength, seed, weights)
-            fitted = Svm(vectorizer, weight, bias, {"strength": strength})
-            reached = bench.score(fitted.answers(held_out, bench.validation.examples))
-            bench.log({"strength": strength, "validation": reached})
-            if best is None or reached > best[0]:
-                best = (reached, fitted)
-        assert best is not None
-        if getattr(bench.setting.task.settings, "costs", None) is not None:
-            best[1].scale(probable(best[1].answers(held_out, bench.validation.examples), bench.validation.targets))
+        rows = Rows.of(bench, features(vectorizer, examples))
+        strength, fits = cross_validated(bench, rows)
+        weight, bias = rows.solve(np.ones(len(rows.targets), dtype=np.bool_), strength)
         words = vectorizer.get_feature_names_out().tolist()
-        best[1].facts = {**best[1].facts, "vocabulary": words, "features": len(words), UNSPACED_APART: True}
-        bench.tally.add_model(len(STRENGTHS) * 4.0 * inputs.nnz * best[1].weight.shape[0])  # one pass of the data each
-        return best[1]
+        facts = {"strength": strength, "vocabulary": words, "features": len(words), UNSPACED_APART: True}
+        fitted = Svm(vectorizer, weight, bias, facts)
+        if getattr(bench.setting.task.settings, "costs", None) is not None:
+            fitted.scale(probable(fitted.logits(validation.examples), validation.targets))
+        bench.tally.add_model((fits + 1) * 4.0 * rows.inputs.nnz * weight.shape[0])  # one pass of the data each
+        return fitted
 
     def restore(self, setting: Setting, delta: Mapping[str, Tensor | NDArray[Any]], facts: Mapping[str, Any]) -> Svm:
         """Rebuild the SVM from the stored weights and vocabulary."""
@@ -139,6 +134,54 @@ class TfidfSvm(Baseline):
         vectorizer = make_vectorizer(token).set_params(vocabulary=facts["vocabulary"])
         vectorizer.idf_ = np.asarray(delta["idf"])
         return Svm(vectorizer, np.asarray(delta["weight"]), np.asarray(delta["bias"]), facts)
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Feature rows of train: one per example, or per choice."""
+
+    inputs: Any  # (N, F), or (W, F)
+    targets: NDArray[Any]
+    outputs: int  # C
+    seed: int
+    weights: NDArray[np.float64] | None  # of examples, (N,) or per label (N, C); for classes and labels only
+
+    @classmethod
+    def of(cls, bench: Workbench, inputs: Any) -> Rows:
+        """Take targets, seed and class weights from a workbench."""
+        return cls(
+            inputs,
+            flat(bench.train.targets),
+            bench.setting.kind.outputs(bench.setting.task),
+            derive(bench.seed_of("init"), "init") % 2**31,
+            bench.class_weights.of_targets(bench.train.targets) if bench.class_weights else None,
+        )
+
+    def solve(self, some: NDArray[np.bool_], strength: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+        """Return weights (C, F) and biases (C,) fitted to some of the rows."""
+        weights = None if self.weights is None else self.weights[some]
+        return _solve(self.inputs[some], self.targets[some], self.outputs, strength, self.seed, weights)
+
+
+def cross_validated(bench: Workbench, rows: Rows) -> tuple[float, float]:
+    """Return the strength with the best headline metric on held-out rows, the smaller of equals, and the fits made.
+
+    A fit to a part of the rows counts as that part.
+    """
+    folds, examples, score = folds_of(bench), bench.train.examples, train_scorer(bench)
+    of_rows = np.repeat(folds, [answers_of(example) or 1 for example in examples])
+    held_out, fits, best = np.flatnonzero(folds >= 0), 0.0, (-math.inf, -STRENGTHS[0])
+    for strength in STRENGTHS:
+        predicted = np.zeros((len(of_rows), rows.outputs))
+        for number in range(folds.max() + 1 if np.ptp(folds) else 0):  # a single fold leaves no rows to fit to
+            here = of_rows == number
+            weight, bias = rows.solve(~here, strength)
+            predicted[here] = rows.inputs[here] @ weight.T + bias
+            fits += 1 - here.mean()
+        reached = score(of_examples(predicted, examples)[held_out], held_out)
+        bench.log({"strength": strength, "held_out": reached})
+        best = max(best, (reached, -strength))
+    return -best[1], fits
 
 
 def probable(distances: Logits, classes: Numbers) -> float:

@@ -1,28 +1,43 @@
-"""Cross-validation of a linear layer on frozen features: how well it predicts training rows that it was not fitted to.
-
-A choice by held-out training rows leaves validation untouched. The best of many fits on a few validation rows is often
-a lucky one, and its score on these rows is too high (Cawley & Talbot 2010, JMLR 11).
-"""
+"""Cross-validation of a linear layer on fixed features: how well it predicts training rows that it did not see."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import torch
-from numpy.typing import NDArray
 from torch import Tensor
 
-from graftwork.core.example import plain
-from graftwork.core.method import FrozenPass, Scorer, Workbench
+from graftwork.core.method import FrozenPass, Workbench
+from graftwork.core.ragged import flat
 from graftwork.core.tally import Tally
-from graftwork.io.files import digest
-from graftwork.train.linear_fit import STRENGTHS, StandardisedFeatures, fit_linear, kept_targets, scorer
+from graftwork.train.folds import folds_of, train_scorer
+from graftwork.train.linear_fit import STRENGTHS, StandardisedFeatures, fit_linear, kept_targets
 
-FOLDS = 5
 TOLERANCE = 1e-3  # a fit ends when an iteration changes its loss by less: enough to rank penalties (docs/log.md)
+
+
+@dataclass(frozen=True)
+class FoldedRows:
+    """The feature rows of train, W in all: one per example, word or choice."""
+
+    targets: Tensor  # (W, …)
+    folds: Tensor  # (W,), -1 of rows that are never held out
+    score: Callable[[Tensor], float]  # logits (W, C) -> headline metric on the examples that are held out
+
+    @property
+    def held_out(self) -> Tensor:
+        """(W,) true for rows that are held out in one of the folds."""
+        return self.folds >= 0
+
+    def parts(self) -> Iterator[tuple[Tensor, Tensor]]:
+        """Yield fold by fold the indices of the rows held out and of all others, which are never none."""
+        for number in self.folds[self.held_out].unique().tolist():
+            here, others = (torch.nonzero(some)[:, 0] for some in (self.folds == number, self.folds != number))
+            if len(others):
+                yield here, others
 
 
 @dataclass(frozen=True)
@@ -34,42 +49,44 @@ class CrossValidation:
     loss: float  # training loss of the held-out rows at the penalty where it is least
 
 
-def cross_validate(
-    bench: Workbench, train: FrozenPass, features: Callable[[], Tensor], folds: NDArray[np.int64], tally: Tally
-) -> CrossValidation:
-    """Choose the penalty of a linear layer on `features` (N, P), or (W, P), of a pass over train.
+def fold_examples(bench: Workbench) -> FoldedRows:
+    """Return the rows of features with one row for each training example."""
+    folds, of_train = folds_of(bench), train_scorer(bench)
+    held_out = np.flatnonzero(folds >= 0)
 
-    `folds` (N,) are those of the examples. With equal scores the stronger penalty is chosen.
-    """
-    setting, objective, encoded = bench.setting, bench.training_loss, train.encoded
-    targets, outputs = kept_targets(bench.train, encoded), setting.kind.outputs(setting.task)
-    fold_of_rows = torch.from_numpy(np.repeat(folds[encoded.sampled], encoded.rows_kept))
-    score = scorer(bench, encoded, Scorer(setting.task.metrics[0], setting, bench.train))
+    def score(logits: Tensor) -> float:
+        return of_train(logits.double().numpy()[held_out], held_out)
+
+    return FoldedRows(torch.from_numpy(flat(bench.train.targets)), torch.from_numpy(folds), score)
+
+
+def fold_pass(bench: Workbench, train: FrozenPass) -> FoldedRows:
+    """Return the rows of features that a pass over train keeps."""
+    encoded, folds, of_train = train.encoded, folds_of(bench), train_scorer(bench)
+    sampled, blind = encoded.sampled, bench.training_loss.constant(bench.train.targets, bench.setting.task)
+    held_out = sampled[folds[sampled] >= 0]
+
+    def score(logits: Tensor) -> float:
+        return of_train(encoded.whole(logits.double().numpy(), sampled, blind)[held_out], held_out)
+
+    of_rows = torch.from_numpy(np.repeat(folds[sampled], encoded.rows_kept))
+    return FoldedRows(kept_targets(bench.train, encoded), of_rows, score)
+
+
+def cross_validate(bench: Workbench, features: Callable[[], Tensor], rows: FoldedRows, tally: Tally) -> CrossValidation:
+    """Choose the penalty of a linear layer on `features` (W, P). With equal scores the stronger one is chosen."""
+    objective, outputs = bench.training_loss, bench.setting.kind.outputs(bench.setting.task)
     inputs, strengths = StandardisedFeatures.of(features()), sorted(STRENGTHS, reverse=True)
-    held_out = torch.zeros(len(strengths), len(targets), outputs)
-    for fold in fold_of_rows.unique().tolist():
-        here, others = (torch.nonzero(rows)[:, 0] for rows in (fold_of_rows == fold, fold_of_rows != fold))
+    predicted = torch.zeros(len(strengths), len(rows.targets), outputs)
+    for here, others in rows.parts():
         asked, known, fit = inputs.some(here), inputs.some(others), None
-        for number, strength in enumerate(strengths):  # each fit starts from that with the next stronger penalty
-            fit = fit_linear(known, targets[others], objective, outputs, strength, fit, TOLERANCE)
-            held_out[number, here] = asked.logits(fit)
+        for place, strength in enumerate(strengths):  # each fit starts from that with the next stronger penalty
+            fit = fit_linear(known, rows.targets[others], objective, outputs, strength, fit, TOLERANCE)
+            predicted[place, here] = asked.logits(fit)
             tally.add_model(fit.flops(known))
             fit = fit if fit.weight.isfinite().all() else None
     best, least = (-math.inf, max(STRENGTHS)), math.inf
-    for strength, logits in zip(
-        strengths, held_out, strict=True
-    ):  # a score or loss that is no number is never the best
-        best = max(best, (score(logits), strength))
-        least = min(least, float(objective.loss(logits, targets)))
+    for strength, logits in zip(strengths, predicted, strict=True):  # a score or loss that is no number is never best
+        best = max(best, (rows.score(logits), strength))
+        least = min(least, float(objective.loss(logits[rows.held_out], rows.targets[rows.held_out])))
     return CrossValidation(best[1], best[0], least)
-
-
-def folds_of(bench: Workbench) -> NDArray[np.int64]:
-    """Return the fold (N,) of every training example: strata are spread evenly, equal inputs stay together."""
-    examples = bench.train.examples
-    keys = [digest(plain(example.inputs)) for example in examples]
-    strata = map(repr, bench.setting.kind.strata([example.target for example in examples]))
-    folds: dict[str, int] = {}
-    for _, key in sorted(zip(strata, keys, strict=True)):
-        folds.setdefault(key, len(folds) % FOLDS)
-    return np.array([folds[key] for key in keys], dtype=np.int64)

@@ -17,7 +17,8 @@ from graftwork.core.method import Logits, Workbench
 from graftwork.core.ragged import flat
 from graftwork.core.tally import Tally
 from graftwork.errors import IncompatibleModule
-from graftwork.train.linear_fit import LinearFit, fit_best_linear
+from graftwork.train.cross_validation import cross_validate, fold_examples
+from graftwork.train.linear_fit import LinearFit, StandardisedFeatures, fit_linear
 
 Formula = Callable[[Example], NDArray[np.float32]]  # an example -> (F,)
 
@@ -55,24 +56,20 @@ def made_of(examples: Sequence[Example], formula: Formula) -> Tensor:
 
 
 def fit_on_formula(bench: Workbench, name: str, formula: Formula) -> LinearOnFormula:
-    """Fit with the penalty that is best on validation. It depends on no seed: runs share the result called `name`."""
-    setting, objective = bench.setting, bench.training_loss  # equal for all runs that share the work
+    """Fit with the penalty that is best on held-out rows of train. No seed plays a part: runs share the result `name`."""
 
     def work(tally: Tally) -> tuple[LinearFit, float]:
-        train, validation = (made_of(split.examples, formula) for split in (bench.train, bench.validation))
+        features = made_of(bench.train.examples, formula)
         bench.progress(0.5, "features computed")
-        fit, reached, flops = fit_best_linear(
-            (train, torch.from_numpy(flat(bench.train.targets))),
-            validation,
-            objective,
-            setting.kind.outputs(setting.task),
-            lambda logits: bench.score(logits.double().numpy()),
-        )
-        tally.add_model(flops)
-        return fit, reached
+        found = cross_validate(bench, features.clone, fold_examples(bench), tally)
+        inputs, targets = StandardisedFeatures.of(features), torch.from_numpy(flat(bench.train.targets))
+        outputs = bench.setting.kind.outputs(bench.setting.task)
+        fit = fit_linear(inputs, targets, bench.training_loss, outputs, found.strength)
+        tally.add_model(fit.flops(inputs))
+        return fit, found.score
 
     fit, reached = bench.once(name, work)
-    facts = {"strength": fit.strength, "validation": reached, "features": fit.weight.shape[1]}
+    facts = {"strength": fit.strength, "held_out": reached, "features": fit.weight.shape[1]}
     return LinearOnFormula(formula, fit.weight, fit.bias, facts)
 
 

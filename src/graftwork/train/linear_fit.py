@@ -170,17 +170,13 @@ def kept_targets(split: Split, encoded: Encoded) -> Tensor:
     return torch.from_numpy(flat(split.targets)[encoded.answered(encoded.sampled)])
 
 
-def scorer(bench: Workbench, encoded: Encoded, score: Callable[..., float] | None = None) -> Callable[[Tensor], float]:
-    """Return a function that scores logits of the features of a pass, for many words of a sample.
-
-    `score` is that of the split that was passed; by default `bench.score`, of validation.
-    """
+def scorer(bench: Workbench, encoded: Encoded) -> Callable[[Tensor], float]:
+    """Return a function that scores logits of the features of a pass over validation, for many words of a sample."""
     sampled, blind = encoded.sampled, bench.training_loss.constant(bench.train.targets, bench.setting.task)
-    of = score or bench.score
 
     def reached(logits: Tensor) -> float:
         whole = encoded.whole(logits.double().numpy(), sampled, blind)
-        return of(whole) if len(sampled) == len(encoded) else of(whole[sampled], sampled)
+        return bench.score(whole) if len(sampled) == len(encoded) else bench.score(whole[sampled], sampled)
 
     return reached
 
