@@ -54,7 +54,7 @@ def test_sources_are_named_and_others_explained() -> None:
     assert chosen_sources(["order", "init"]) == chosen_sources("order, init") == ("init", "order")
     assert chosen_sources("order") == ("order",)
     for words, error, told in (
-        (["dropout"], ConfigError, "eval mode"),
+        (["dropout"], ConfigError, "goes with the order; other blocks run in eval mode"),
         (["split"], ConfigError, "--split-seed"),
         (["odrer"], UnknownName, "did you mean 'order'"),
         ([], ConfigError, "omit --vary"),

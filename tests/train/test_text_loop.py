@@ -25,7 +25,7 @@ from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny_writers import write_seq2seq
 from graftwork.train.flops import PairCounter, count_flops
 from graftwork.train.loop import build_model, fit_by_gradient, restore_by_attaching
-from graftwork.train.text_loop import padded_tokens, write
+from graftwork.train.text_loop import WritingObjective, padded_tokens, write
 
 
 @pytest.fixture(scope="module")
@@ -93,13 +93,45 @@ def test_flops_of_a_few_lengths_tell_those_of_others(backbone: Seq2SeqBackbone) 
         assert counter.known((read, wrote)) == pytest.approx(count_flops(partial(loss, read, wrote))[1] / 2, rel=1e-9)
 
 
-def test_parts_of_a_batch_give_the_same_step(backbone: Seq2SeqBackbone) -> None:
+def test_parts_of_a_batch_give_the_same_step(backbone: Seq2SeqBackbone, monkeypatch: pytest.MonkeyPatch) -> None:
+    """But for dropout, which is drawn for each part."""
+    monkeypatch.setattr(WritingObjective, "drops", False)
     whole, parts = (bench_of(backbone, epochs=1) for _ in range(2))
     parts.memory = Memory(cuts=[Cut(0, 30, "told")])
     one, other = (fit_by_gradient(Lora(rank=2), bench) for bench in (whole, parts))
     assert other.facts["accumulation"]["parts"] > 1
     for name, weight in one.delta().items():
         torch.testing.assert_close(torch.as_tensor(weight), torch.as_tensor(other.delta()[name]), atol=1e-5, rtol=1e-3)
+
+
+def test_steps_run_with_the_dropout_of_the_network_and_nothing_else_does(
+    backbone: Seq2SeqBackbone, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    modes: dict[str, set[bool]] = {"loss": set(), "validate": set()}
+    for name, seen in modes.items():
+        real = getattr(WritingObjective, name)
+
+        def recorded(self, model, *args, real=real, seen=seen):  # type: ignore[no-untyped-def]
+            seen.update(module.training for module in model.modules())
+            return real(self, model, *args)
+
+        monkeypatch.setattr(WritingObjective, name, recorded)
+    fitted = fit_by_gradient(Lora(rank=2), bench_of(backbone))
+    assert modes == {"loss": {True}, "validate": {False}}
+    assert not any(module.training for module in fitted.model.modules())
+
+
+@pytest.mark.parametrize("method", [Lora(rank=2), TopLayers(k=2)], ids=str)
+def test_dropout_is_drawn_from_the_seed_of_the_order(method: Any, backbone: Seq2SeqBackbone) -> None:
+    """Whatever has been drawn before; the starting weights of both runs are the same."""
+    found = []
+    for seed in (0, 0, 1):
+        torch.rand(len(found))
+        bench = replace(bench_of(backbone, epochs=1), seed=seed, held=("init",))
+        bench.order = lambda lengths, epoch: [np.arange(6), np.arange(6, len(lengths))]
+        found.append({name: torch.as_tensor(one) for name, one in fit_by_gradient(method, bench).delta().items()})
+    assert all(torch.equal(found[0][name], found[1][name]) for name in found[0])
+    assert any(not torch.equal(found[0][name], found[2][name]) for name in found[0]), "other units drop out"
 
 
 def test_texts_do_not_depend_on_their_batch(backbone: Seq2SeqBackbone) -> None:

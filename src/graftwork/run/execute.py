@@ -321,7 +321,7 @@ def _frozen_fact(backbone: Backbone, facts: Mapping[str, Any]) -> str:
     if 0 < start < card.blocks:
         return f"in eval mode, once for all epochs: training starts from the kept states entering block {start}"
     shared = ": the blocks share their weights, so training can't start from kept states" if card.shared_blocks else ""
-    return f"in eval mode; computes in full{shared}"
+    return f"{'with dropout' if 'dropout' in facts else 'in eval mode'}; computes in full{shared}"
 
 
 def _small(facts: Mapping[str, Any]) -> dict[str, Any]:

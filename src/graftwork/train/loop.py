@@ -5,7 +5,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol, TypeVar, runtime_checkable
@@ -144,6 +145,7 @@ class TrainingObjective(Protocol):
     """The objective of training: targets, a loss, and the score on validation."""
 
     targets: Tensor  # (N, …), (W, …) of the train split, on the model's device
+    drops: bool  # whether steps run with the network's own dropout
 
     def loss(self, model: Model, inputs: Inputs, entering: Tensor | None, targets: Tensor) -> Tensor:
         """Return the loss of one batch, a mean."""
@@ -163,6 +165,8 @@ class TrainingObjective(Protocol):
 
 class LogitAim:
     """The loss over logits, and the headline metric on validation."""
+
+    drops = False
 
     def __init__(self, model: Model, bench: Workbench, blind: Sequence[float] | None):
         self.bench, self.blind = bench, blind
@@ -256,9 +260,10 @@ def _train(training: TrainingState, passes: Passes, aim: TrainingObjective) -> d
         keep(training.checkpoint)
         while training.epoch <= recipe["epochs"]:
             passes = keep.through(training.checkpoint, partial(training.open, passes))
-            for rows in bench.order(passes["train"].encoded.lengths, training.epoch)[training.done :]:
-                _take(training, aim, passes["train"], rows)
-                keep(training.checkpoint)
+            with _training_mode(model, aim.drops):
+                for rows in bench.order(passes["train"].encoded.lengths, training.epoch)[training.done :]:
+                    _take(training, aim, passes["train"], rows)
+                    keep(training.checkpoint)
             reached = keep.through(training.checkpoint, validate)
             epoch, loss = training.epoch, sum(training.losses) / len(training.losses)
             training.validated(reached)
@@ -275,6 +280,15 @@ def _train(training: TrainingState, passes: Passes, aim: TrainingObjective) -> d
         "train_tokens_per_epoch": sum(map(len, encoded.ids)),
         "cut_examples": encoded.cut,
     }
+
+
+@contextmanager
+def _training_mode(model: Model, drops: bool) -> Iterator[None]:
+    model.train(drops)
+    try:
+        yield
+    finally:
+        model.eval()
 
 
 def _take(training: TrainingState, aim: TrainingObjective, frozen: FrozenPass, rows: NDArray[np.int64]) -> None:
@@ -311,6 +325,8 @@ def _step(
     def run(part: Sequence[int], answers: Tensor, share: float) -> float:
         sequences = frozen.encoded.sequences(part)
         inputs = _training_batch(model, bench, frozen.encoded, sequences, epoch)
+        if aim.drops:  # the same units of this batch, whatever was drawn before: a resumed run goes on as it would have
+            torch.manual_seed(derive(bench.seed_of("order"), f"dropout {epoch} {part[0]}"))
 
         def work() -> float:
             loss = aim.loss(model, inputs, kept_states(model, inputs, sequences, frozen), answers)

@@ -19,6 +19,7 @@ WEIGHT_DECAY = 0.01
 CLIP = 1.0
 FITTED, UNFITTED = "linear layer fitted on frozen features", "none: the head starts from random numbers"
 OF_TEXTS: Mapping[str, Any] = {  # entries that differ for a network that learns to write
+    "dropout": "that of the network's config.json in all blocks that a step runs",
     "head_start": "none: the language-model head is the pretrained one",
     "kept": "the epoch of the least loss on validation, the last of equals",
 }

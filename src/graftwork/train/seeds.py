@@ -11,7 +11,7 @@ from graftwork.errors import ConfigError, UnknownName
 SOURCES = ("init", "order", "augmentation")  # of variation in a run: initial weights, data order, image augmentation
 DRAWN = ("templates", "shots")  # of variation in the runs of methods that say so (`core.method.Draws`)
 _ELSEWHERE = {
-    "dropout": "nothing is dropped out: frozen and trained blocks run in eval mode",
+    "dropout": "that of a network that learns to write goes with the order; other blocks run in eval mode",
     "split": "it is drawn before any run: --split-seed draws another one",
 }
 
