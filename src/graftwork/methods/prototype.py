@@ -46,7 +46,7 @@ class Prototype:
         return "" if fits else f"it needs one class of each example, not {task.kind}"
 
     def fit(self, bench: Workbench) -> Probe:
-        """Keep block and temperature with which the means of other training rows predict held-out ones best, by loss."""
+        """Keep the block, and fit the temperature, with the least loss of training rows held out of the means."""
         backbone, kind = bench.setting.backbone, bench.setting.kind
         assert backbone is not None
         train, blocks = bench.frozen(bench.train, None), backbone.card.blocks

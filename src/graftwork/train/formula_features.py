@@ -56,7 +56,7 @@ def made_of(examples: Sequence[Example], formula: Formula) -> Tensor:
 
 
 def fit_on_formula(bench: Workbench, name: str, formula: Formula) -> LinearOnFormula:
-    """Fit with the penalty that is best on held-out rows of train. No seed plays a part: runs share the result `name`."""
+    """Fit with the penalty that is best on held-out training rows. No seed plays a part: runs share it as `name`."""
 
     def work(tally: Tally) -> tuple[LinearFit, float]:
         features = made_of(bench.train.examples, formula)
