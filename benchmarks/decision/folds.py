@@ -133,7 +133,7 @@ def table(name: str, sets: Mapping[str, Any]) -> str:
         for rows in ROWS:
             pairs = [one["rows"][str(rows)][way] for one in sets.values() if str(rows) in one["rows"]]
             score, flattery = (100 * statistics.fmean(values) for values in zip(*pairs, strict=True))
-            cells.append(f"{score:.1f}, {flattery:+.1f}")
+            cells.append(f"{score:.1f}, {round(flattery, 1) + 0.0:+.1f}")
         seconds = [one["seconds"][way] for one in sets.values() if way in one["seconds"]]
         cells.append(f"{statistics.geometric_mean(seconds):.2f}" if seconds else "")
         lines.append(f"| {way} | {' | '.join(cells)} |")
