@@ -30,7 +30,7 @@ from graftwork.io.files import read_json, write_json
 from graftwork.machine.environment import environment
 from graftwork.methods.prototype import nearest_mean, sharpness
 from graftwork.methods.tfidf_svm import STRENGTHS as SVM_STRENGTHS
-from graftwork.methods.tfidf_svm import Rows, features, make_vectorizer
+from graftwork.methods.tfidf_svm import SvmRows, features, make_vectorizer
 from graftwork.run.execute import workbench
 from graftwork.run.session import open_session
 from graftwork.run.settings import RunSettings
@@ -75,7 +75,7 @@ def machines(bench: Workbench) -> list[Tensor]:
     splits = [split.examples for split in (bench.train, bench.validation)]
     vectorizer = make_vectorizer().fit([text for example in splits[0] for text in example.inputs.values()])
     known, asked = (features(vectorizer, examples) for examples in splits)
-    rows, everything = Rows.of(bench, known), np.ones(len(splits[0]), dtype=np.bool_)
+    rows, everything = SvmRows.of(bench, known), np.ones(len(splits[0]), dtype=np.bool_)
     fits = [rows.solve(everything, strength) for strength in SVM_STRENGTHS]
     return [torch.from_numpy(asked @ weight.T + bias) for weight, bias in fits]
 

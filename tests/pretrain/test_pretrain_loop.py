@@ -33,8 +33,8 @@ def training(
     recipe = replace(objective.recipe, batch=8, length=24, **changes)
     rows = objective.packed(tokens.train, 24, vocabulary)
     held = HeldOut(objective.packed(tokens.validation, 24, vocabulary), tokens.validation, 8, 24)
-    course = PretrainPlan(objective, vocabulary, recipe, 0, {24: rows}, {"validation": held})
-    return PretrainState(course, objective.network(objective.sizes["tiny"] | size, vocabulary, 24, 0))
+    plan = PretrainPlan(objective, vocabulary, recipe, 0, {24: rows}, {"validation": held})
+    return PretrainState(plan, objective.network(objective.sizes["tiny"] | size, vocabulary, 24, 0))
 
 
 def weights(training: PretrainState) -> dict[str, torch.Tensor]:
@@ -122,7 +122,7 @@ def test_a_trial_pass_is_timed_to_its_end(
 ) -> None:
     """On an accelerator, which a call returns from before the work is done."""
     made, seen = training(tokens, vocabulary, Causal(), {}), list[str]()
-    made.course = replace(made.course, device="cuda")
+    made.plan = replace(made.plan, device="cuda")
     monkeypatch.setattr(Batch, "to", lambda self, device: self)
     monkeypatch.setattr(PretrainState, "_pass", lambda *_: seen.append("pass"))
     monkeypatch.setattr(torch.cuda, "synchronize", lambda: seen.append("end"))

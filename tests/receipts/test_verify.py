@@ -138,7 +138,7 @@ def test_a_pass_in_parts_is_told_and_may_round(open_tiny: OpenSession, monkeypat
 
     with monkeypatch.context() as patched:
         patched.setattr(TransformerBackbone, "states", short)
-        folder = run(open_tiny(), "prototype")
+        folder = run(open_tiny(), "scalar_mix")
     told = {"train": 1, "validation": 1}
     assert read_json(folder / "result.json")["facts"]["passes_in_parts"] == told
     assert read_json(folder / "receipt.json")["numerics"]["passes_in_parts"] == told

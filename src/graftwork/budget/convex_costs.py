@@ -11,7 +11,7 @@ import torch
 from torch.nn.functional import linear
 
 from graftwork.budget.batch_lengths import Lengths
-from graftwork.budget.pilot import Clock, median_seconds
+from graftwork.budget.pilot import Timer, median_seconds
 from graftwork.core.method import Setting
 from graftwork.core.model import joined_width
 from graftwork.core.task import Split
@@ -23,7 +23,7 @@ EVALUATIONS_GROW = 0.09  # relative increase of loss evaluations when the number
 class ConvexCosts:
     """The cost of convex fits on one task's training rows."""
 
-    def __init__(self, lengths: Lengths, setting: Setting, train: Split, clock: Clock):
+    def __init__(self, lengths: Lengths, setting: Setting, train: Split, clock: Timer):
         self.lengths, self.setting, self.train, self.clock = lengths, setting, train, clock
         self._evaluations: dict[int, float] = {}  # rows -> seconds of one evaluation of a convex fit
 

@@ -24,7 +24,7 @@ from torch import Tensor
 from graftwork.budget.batch_lengths import TIMED_AT_ONCE, Lengths, Rows
 from graftwork.budget.convex_costs import ConvexCosts
 from graftwork.budget.forecast import Forecast
-from graftwork.budget.pilot import Clock, Trace, fit_pilot, median_seconds
+from graftwork.budget.pilot import Timer, Trace, fit_pilot, median_seconds
 from graftwork.budget.step_times import step_times
 from graftwork.budget.writing_costs import WritingCosts
 from graftwork.core.backbone import Backbone, Inputs
@@ -63,7 +63,7 @@ TRAINING = ("building", "steps", "validation")  # parts of a forecast that every
 class Forecaster:
     """A forecaster of runs with one session, one recipe and one seed. What several runs share is measured once."""
 
-    def __init__(self, session: Session, recipe: Recipe, seed: int, clock: Clock = time.perf_counter):
+    def __init__(self, session: Session, recipe: Recipe, seed: int, clock: Timer = time.perf_counter):
         self.session, self.recipe, self.seed, self.clock = session, recipe, seed, clock
         task = session.dataset.task
         self.kind = kinds.get(task.kind)

@@ -21,10 +21,10 @@ from graftwork.registry import kinds
 from graftwork.run.session import Session
 from graftwork.train.frozen_pass import FrozenStore
 
-Clock = Callable[[], float]
+Timer = Callable[[], float]
 
 
-def median_seconds(clock: Clock, work: Callable[[], Any], repeats: int = 3) -> float:
+def median_seconds(clock: Timer, work: Callable[[], Any], repeats: int = 3) -> float:
     """Return the median seconds of `work` after one warm-up."""
 
     def seconds() -> float:
@@ -40,7 +40,7 @@ def median_seconds(clock: Clock, work: Callable[[], Any], repeats: int = 3) -> f
 class Trace:
     """The time-stamped calls of a pilot fit."""
 
-    clock: Clock
+    clock: Timer
     marks: list[tuple[str, float]] = field(default_factory=list)
 
     def mark(self, name: str) -> None:
@@ -98,7 +98,7 @@ def fit_pilot(
     session: Session,
     method: ConfiguredMethod,
     spec: RunSpec,
-    clock: Clock,
+    clock: Timer,
     rows: Rows,
     checked: Rows,
     batches: Sequence[Rows] = (),

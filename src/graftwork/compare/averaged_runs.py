@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from graftwork.budget.averaging import outscores
-from graftwork.compare.grid import Runner, Told
+from graftwork.compare.grid import Runner, RunProgress
 from graftwork.compare.leaderboard_data import median_costs
 from graftwork.compare.sentences import Board, title_of
 from graftwork.compare.workers import RunOrder
@@ -18,7 +18,7 @@ from graftwork.run.score_interval import validation_evidence
 from graftwork.units import error_rate, percent, several, show
 
 
-def average_runs(runner: Runner, chosen: Arm, told: Told) -> dict[str, Any] | None:
+def average_runs(runner: Runner, chosen: Arm, told: RunProgress) -> dict[str, Any] | None:
     """Average the weights of a method's runs without training, and return what a board says about this average.
 
     None if the average fails, if there are fewer than two successful runs or their seeds are not successive, if the

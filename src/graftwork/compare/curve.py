@@ -129,14 +129,14 @@ def curve(
     sessions = _sessions(session, ways)
     for way in ways:
         sessions[way.fresh].spec(way.item, setup.recipe, 0)  # raises for an invalid recipe before any run
-    courses, notes = _courses(sessions, ways, listed, apart, draws, seed)
+    size_runs, notes = _size_runs(sessions, ways, listed, apart, draws, seed)
     require_writable(folder)
     with progress_or_bar(progress) as told:
-        lessons, reused = _run(sessions, courses, setup.recipe, draws, seed, told)
-    content = finite(content_of(session, lessons, [course.size.word for course in courses], notes, draws, seed))
+        curve_runs, reused = _run(sessions, size_runs, setup.recipe, draws, seed, told)
+    content = finite(content_of(session, curve_runs, [one.size.word for one in size_runs], notes, draws, seed))
     write_json(folder / "curve.json", content)
     write_text(folder / "report.html", render_page(content))
-    return Curves(content, folder, reused, len(lessons) - reused)
+    return Curves(content, folder, reused, len(curve_runs) - reused)
 
 
 def _sessions(session: Session, ways: Sequence[CurveMethod]) -> list[Session]:
@@ -182,7 +182,7 @@ def _fitting(ways: Sequence[CurveMethod], session: Session, asked: bool) -> list
     return [way for way in ways if not reasons[way.label]]
 
 
-def _courses(
+def _size_runs(
     sessions: Sequence[Session],
     ways: Sequence[CurveMethod],
     sizes: Sequence[Size],
@@ -243,15 +243,20 @@ def _different(dataset: Dataset, sizes: Sequence[Size], draws: int, seed: int) -
 
 
 def _run(
-    sessions: Sequence[Session], courses: Sequence[SizeRuns], recipe: Recipe, draws: int, seed: int, progress: Progress
+    sessions: Sequence[Session],
+    size_runs: Sequence[SizeRuns],
+    recipe: Recipe,
+    draws: int,
+    seed: int,
+    progress: Progress,
 ) -> tuple[list[CurveRun], int]:
     """Execute the runs draw by draw, so that an interrupted curve compares all methods on its finished draws."""
     asked = [
         (way, drawn)
         for number in range(draws)
-        for course in courses
-        for drawn in [draw(sessions[0].dataset, course.size, number, seed)]
-        for way in course.ways
+        for of_size in size_runs
+        for drawn in [draw(sessions[0].dataset, of_size.size, number, seed)]
+        for way in of_size.ways
     ]
     orders = [
         RunOrder(
@@ -277,11 +282,11 @@ def _run(
         for place, result, known in crew(orders, report):
             results[place], parts[place] = result, 1.0
             reused += known
-    lessons = [
+    curve_runs = [
         CurveRun(way.label, way.item, _card(sessions[way.fresh]), drawn, results[place])
         for place, (way, drawn) in enumerate(asked)
     ]
-    return lessons, reused
+    return curve_runs, reused
 
 
 def _card(session: Session) -> BackboneCard | None:

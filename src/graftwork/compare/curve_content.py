@@ -53,20 +53,20 @@ def transfers(item: ConfiguredMethod, card: BackboneCard | None) -> bool:
 
 
 def content_of(
-    session: Session, lessons: Sequence[CurveRun], sizes: Sequence[str], notes: Sequence[str], draws: int, seed: int
+    session: Session, curve_runs: Sequence[CurveRun], sizes: Sequence[str], notes: Sequence[str], draws: int, seed: int
 ) -> dict[str, Any]:
     """Return the content of `curve.json`. Scores are fractions. It is a file format: keys are only ever added."""
     task = session.dataset.task
-    labels = list(dict.fromkeys(lesson.label for lesson in lessons))
+    labels = list(dict.fromkeys(one.label for one in curve_runs))
     points, differences = [], {}
     for size in sizes:
-        here = [lesson for lesson in lessons if lesson.drawn.size.word == size]
+        here = [one for one in curve_runs if one.drawn.size.word == size]
         by_label = {label: listed for label in labels if (listed := [one for one in here if one.label == label])}
         found, differences[size] = _points(by_label, size, session, task.metrics)
         points += found
     described = {"name": task.name, "data": session.dataset.digest} | task.question()
     described["rows"] = {name: len(split.examples) for name, split in session.dataset.splits.items()}
-    first = {lesson.label: lesson for lesson in reversed(lessons)}
+    first = {one.label: one for one in reversed(curve_runs)}
     methods = []
     for label in labels:
         item, transferring = first[label].item, transfers(first[label].item, first[label].card)
@@ -75,8 +75,8 @@ def content_of(
             {"method": label, "config": dict(item.config), "fresh_weights": fresh, "transfers": transferring}
         )
     opened: dict[str | None, dict[str, RunResult]] = {}
-    for lesson in lessons:
-        opened.setdefault(lesson.card.id if lesson.card else None, {})[lesson.result.id] = lesson.result
+    for one in curve_runs:
+        opened.setdefault(one.card.id if one.card else None, {})[one.result.id] = one.result
     return {
         "format": FORMAT,
         "task": described,
@@ -84,7 +84,7 @@ def content_of(
         "headline_metric": task.metrics[0],
         "draws": draws,
         "seed": seed,
-        "sizes": [_size(size, [lesson for lesson in lessons if lesson.drawn.size.word == size]) for size in sizes],
+        "sizes": [_size(size, [one for one in curve_runs if one.drawn.size.word == size]) for size in sizes],
         "methods": methods,
         "points": points,
         "differences": differences,
@@ -100,8 +100,8 @@ def content_of(
     }
 
 
-def _size(word: str, lessons: Sequence[CurveRun]) -> dict[str, Any]:
-    drawn = {lesson.drawn.number: lesson.drawn for lesson in lessons}.values()
+def _size(word: str, curve_runs: Sequence[CurveRun]) -> dict[str, Any]:
+    drawn = {one.drawn.number: one.drawn for one in curve_runs}.values()
     return {
         "size": word,
         "rows": statistics.mean(len(one.dataset.train.examples) for one in drawn),
@@ -111,45 +111,45 @@ def _size(word: str, lessons: Sequence[CurveRun]) -> dict[str, Any]:
 
 
 def _points(
-    lessons: Mapping[str, Sequence[CurveRun]], size: str, session: Session, names: Sequence[str]
+    curve_runs: Mapping[str, Sequence[CurveRun]], size: str, session: Session, names: Sequence[str]
 ) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """Return a point per method at one size, and the differences of all pairs in the headline metric."""
-    done = {label: [lesson for lesson in listed if lesson.result.status == "ok"] for label, listed in lessons.items()}
+    done = {label: [one for one in listed if one.result.status == "ok"] for label, listed in curve_runs.items()}
     stats = {
-        lesson.result.id: statistics_on_test(lesson.drawn.dataset, session.store.root / lesson.result.id, names)
+        one.result.id: statistics_on_test(one.drawn.dataset, session.store.root / one.result.id, names)
         for listed in done.values()
-        for lesson in listed
+        for one in listed
     }
 
     def drawn(runs: Mapping[str, Sequence[CurveRun]], name: str) -> Bootstrap:
-        of = {label: tuple(_counted(lesson, stats)[name] for lesson in listed) for label, listed in runs.items()}
+        of = {label: tuple(_counted(one, stats)[name] for one in listed) for label, listed in runs.items()}
         return bootstrap_of(of, metrics.get(name), RESAMPLES)
 
     boots = {name: drawn(done, name) for name in names}
     points = []
-    for label, listed in lessons.items():
-        results, scored = [lesson.result for lesson in listed], [lesson.result for lesson in done[label]]
+    for label, listed in curve_runs.items():
+        results, scored = [one.result for one in listed], [one.result for one in done[label]]
         points.append({
             "method": label,
             "size": size,
-            "rows": statistics.mean(len(lesson.drawn.dataset.train.examples) for lesson in listed),
+            "rows": statistics.mean(len(one.drawn.dataset.train.examples) for one in listed),
             "n_draws": len(scored),
             "n_failed": len(results) - len(scored),
             "scores": {name: asdict(boot.score(label)) for name, boot in boots.items() if scored},
-            "by_draw": {str(lesson.drawn.number): dict(lesson.result.scores) for lesson in done[label]},
+            "by_draw": {str(one.drawn.number): dict(one.result.scores) for one in done[label]},
             "costs": median_costs(scored or results),
             "runs": [result.id for result in results],
             "errors": list(dict.fromkeys(result.error for result in results if result.error)),
         })  # fmt: skip
     compared = boots[names[0]]
-    if any(0 < len(done[label]) < len(listed) for label, listed in lessons.items()):
-        compared = drawn({label: listed for label, listed in lessons.items() if done[label]}, names[0])
+    if any(0 < len(done[label]) < len(listed) for label, listed in curve_runs.items()):
+        compared = drawn({label: listed for label, listed in curve_runs.items() if done[label]}, names[0])
     return points, [asdict(pair) for pair in compared.differences()]
 
 
-def _counted(lesson: CurveRun, known: Mapping[str, Statistics]) -> Statistics:
+def _counted(one: CurveRun, known: Mapping[str, Statistics]) -> Statistics:
     """Return a run's statistics for the verdicts: a failed run counts as the majority class of its draw."""
-    return known[lesson.result.id] if lesson.result.status == "ok" else floor_of(lesson.drawn.dataset).test
+    return known[one.result.id] if one.result.status == "ok" else floor_of(one.drawn.dataset).test
 
 
 def _failures(points: Sequence[Mapping[str, Any]]) -> list[str]:

@@ -55,7 +55,7 @@ class Grid:
         return [entry.item.label for entry in self.entries if not entry.runs]
 
 
-Told = Callable[[RunOrder, float, str], None]  # callback of progress: the run, its finished fraction, its activity
+RunProgress = Callable[[RunOrder, float, str], None]  # the run, its finished fraction, its activity
 Ended = Callable[[MethodRuns], None]  # callback after a run of the method
 
 
@@ -81,7 +81,7 @@ class Runner:
         seed *= trainings(entry.item.method)
         return RunOrder(entry.item.label, entry.item, self.recipe, seed, f"seed {seed}")
 
-    def execute(self, orders: list[RunOrder], told: Told, ended: Ended, crew: Crew | None = None) -> None:
+    def execute(self, orders: list[RunOrder], told: RunProgress, ended: Ended, crew: Crew | None = None) -> None:
         """Execute all orders, including those that `ended` appends during execution."""
         of = {entry.item.label: entry for entry in self.entries}
 
@@ -112,7 +112,7 @@ class Runner:
         return Grid(self.entries, list(self.done.values()), self.reused, self.standing)
 
 
-def run_all(runner: Runner, seeds: int, told: Told, ended: Ended) -> Grid:
+def run_all(runner: Runner, seeds: int, told: RunProgress, ended: Ended) -> Grid:
     """Execute every method with every seed, seed by seed, so that an interrupted grid compares all methods on the
     finished seeds."""
     runner.execute([runner.order(entry, seed) for seed in range(seeds) for entry in runner.entries], told, ended)

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from functools import partial
 from statistics import fmean
 
-from graftwork.compare.grid import Grid, MethodRuns, Runner, Told
+from graftwork.compare.grid import Grid, MethodRuns, Runner, RunProgress
 from graftwork.compare.run_times import Pace
 from graftwork.compare.statistics import FEWEST_RUNS
 from graftwork.compare.workers import RunOrder, one_by_one
@@ -47,7 +47,9 @@ class Outlook:
 class Search:
     """The search of one comparison."""
 
-    def __init__(self, runner: Runner, seeds: int, worth: float, told: Told, ended: Callable[[MethodRuns], None]):
+    def __init__(
+        self, runner: Runner, seeds: int, worth: float, told: RunProgress, ended: Callable[[MethodRuns], None]
+    ):
         self.runner, self.seeds, self.worth, self.told, self.ended = runner, seeds, worth, told, ended
         self.standing, self.session = runner.standing, runner.session
         self.at_once = runner.session.runs_at_once

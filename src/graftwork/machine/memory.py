@@ -66,7 +66,7 @@ class Memory:
     def __init__(self, bound: int | None = None, cuts: Iterable[Cut] = ()):
         self.bound = bound
         self.cuts: list[Cut] = []
-        self.steps, self.parted, self.most = 0, 0, 1  # steps so far, steps in parts, most parts in a step
+        self.steps, self.steps_in_parts, self.most = 0, 0, 1  # steps so far, steps in parts, most parts in a step
         self.passes: dict[str, int] = {}  # split -> number of batches of its frozen pass processed in parts
         self.answers: dict[str, int] = {}  # phase of the run -> number of batches predicted in parts
         self._told = list(cuts)  # cuts of the run being repeated
@@ -99,7 +99,7 @@ class Memory:
     def done(self, parts: int) -> None:
         """Record that a step was completed in this number of parts."""
         self.steps += 1
-        self.parted += parts > 1
+        self.steps_in_parts += parts > 1
         self.most = max(self.most, parts)
 
     def halve(self, parts: Sequence[Rows], positions: Positions, why: str) -> None:
@@ -125,15 +125,21 @@ class Memory:
 
     def facts(self) -> dict[str, Any]:
         """Return the receipt's facts about training in parts; empty where every batch was processed whole."""
-        if not self.parted:
+        if not self.steps_in_parts:
             return {}
-        return {"accumulation": {"parts": self.most, "steps": self.parted, "cuts": [asdict(cut) for cut in self.cuts]}}
+        return {
+            "accumulation": {
+                "parts": self.most,
+                "steps": self.steps_in_parts,
+                "cuts": [asdict(cut) for cut in self.cuts],
+            }
+        }
 
     def state(self) -> dict[str, Any]:
         """Return the state for `restore`, as JSON."""
         told: dict[str, Any] = {
             "steps": self.steps,
-            "parted": self.parted,
+            "parted": self.steps_in_parts,
             "most": self.most,
             "measured": self._measured,
         }
@@ -142,7 +148,7 @@ class Memory:
 
     def restore(self, state: Mapping[str, Any]) -> None:
         """Resume from the result of `state`."""
-        self.steps, self.parted, self.most = state["steps"], state["parted"], state["most"]
+        self.steps, self.steps_in_parts, self.most = state["steps"], state["parted"], state["most"]
         self.cuts = [Cut(**cut) for cut in state["cuts"]]
         self._measured = tuple(state["measured"]) if state["measured"] else None
         self.passes = {**state["passes"], **self.passes}

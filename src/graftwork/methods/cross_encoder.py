@@ -16,7 +16,7 @@ from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.train.frozen_pass import FrozenStore
-from graftwork.train.wrapper_method import FittedOver, WrapperMethod, apart, method_by, unfit_over
+from graftwork.train.wrapper_method import FittedOver, WrapperMethod, method_by, sharing_under, unfit_over
 
 NAME = "pairs read together"  # prefix of the results that runs share
 
@@ -56,7 +56,7 @@ class CrossEncoder(WrapperMethod):
         assert setting.backbone is not None
         store = bench.once(NAME, lambda tally: FrozenStore())
         passes = store.of(setting.backbone, NAME)
-        fitted = method_by(self.by).fit(replace(apart(bench, NAME), setting=setting, passes=passes))
+        fitted = method_by(self.by).fit(replace(sharing_under(bench, NAME), setting=setting, passes=passes))
         return FittedOver(fitted, fitted.facts, setting.backbone)
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> FittedOver:

@@ -16,7 +16,7 @@ from graftwork.core.part_settings import TOLD
 from graftwork.core.task import Task
 from graftwork.registry import methods
 from graftwork.train.frozen_pass import FrozenStore
-from graftwork.train.wrapper_method import FittedOver, WrapperMethod, apart, method_by, unfit_over
+from graftwork.train.wrapper_method import FittedOver, WrapperMethod, method_by, sharing_under, unfit_over
 
 ROLES: Mapping[str, str] = {"first": "text_a", "second": "text_b"}  # side -> role of the visible text
 
@@ -54,7 +54,7 @@ class PartialInput(WrapperMethod):
             for split in (bench.train, bench.validation)
         )
         passes = store.of(backbone, name) if backbone else None
-        inner = replace(apart(bench, name), train=train, validation=validation, passes=passes)
+        inner = replace(sharing_under(bench, name), train=train, validation=validation, passes=passes)
         fitted = method_by(self.by).fit(inner)
         return FittedOver(fitted, {**fitted.facts, "sees": ROLES[self.side]}, shown=self._shown)
 

@@ -117,7 +117,7 @@ class TfidfSvm(Baseline):
         given = [listed for example in examples for listed in example.inputs.values()]
         texts = [text for listed in given for text in ([listed] if isinstance(listed, str) else listed)]
         vectorizer = make_vectorizer().fit(texts)
-        rows = Rows.of(bench, features(vectorizer, examples))
+        rows = SvmRows.of(bench, features(vectorizer, examples))
         strength, fits = cross_validated(bench, rows)
         weight, bias = rows.solve(np.ones(len(rows.targets), dtype=np.bool_), strength)
         words = vectorizer.get_feature_names_out().tolist()
@@ -137,7 +137,7 @@ class TfidfSvm(Baseline):
 
 
 @dataclass(frozen=True)
-class Rows:
+class SvmRows:
     """Feature rows of train: one per example, or per choice."""
 
     inputs: Any  # (N, F), or (W, F)
@@ -147,7 +147,7 @@ class Rows:
     weights: NDArray[np.float64] | None  # of examples, (N,) or per label (N, C); for classes and labels only
 
     @classmethod
-    def of(cls, bench: Workbench, inputs: Any) -> Rows:
+    def of(cls, bench: Workbench, inputs: Any) -> SvmRows:
         """Take targets, seed and class weights from a workbench."""
         return cls(
             inputs,
@@ -163,7 +163,7 @@ class Rows:
         return _solve(self.inputs[some], self.targets[some], self.outputs, strength, self.seed, weights)
 
 
-def cross_validated(bench: Workbench, rows: Rows) -> tuple[float, float]:
+def cross_validated(bench: Workbench, rows: SvmRows) -> tuple[float, float]:
     """Return the strength with the best headline metric on held-out rows, the smaller of equals, and the fits made.
 
     A fit to a part of the rows counts as that part.

@@ -29,7 +29,7 @@ from graftwork.train.loop import Attaches
 from graftwork.train.placed_answers import PlacedAnswers, taught_parts
 from graftwork.train.prompted_model import WITH_DECODER, opened_to_write
 from graftwork.train.text_loop import FittedWriter, writer_of
-from graftwork.train.wrapper_method import WrapperMethod, apart, method_by, unfit_over
+from graftwork.train.wrapper_method import WrapperMethod, method_by, sharing_under, unfit_over
 
 KINDS = ("classification", "regression", "choice")  # kinds with a closed set of answers; `FindsTexts` ones fit too
 Lesson = tuple[Mapping[str, Sequence[Example]], Mapping[str, list[str]], dict[str, Any]]
@@ -121,7 +121,7 @@ class Verbalised(WrapperMethod):
             return replace(split, examples=tuple(sources(shown[split.name], self.prefix)), targets=targets)
 
         inner = replace(
-            apart(bench, name),
+            sharing_under(bench, name),
             setting=setting,
             train=told(bench.train),
             validation=told(bench.validation),

@@ -33,24 +33,24 @@ def text_of(material: Material) -> dict[str, Any]:
 
 def facts_of(training: PretrainState, progress: PretrainProgress, material: Material) -> dict[str, Any]:
     """Return the facts, as JSON, of a pre-training in the loop."""
-    course, steps = training.course, (progress.step, progress.planned)
-    own = sum_over_steps(course.recipe, *steps, *material.ids_of_a_step(course.train, course.recipe))
+    plan, steps = training.plan, (progress.step, progress.planned)
+    own = sum_over_steps(plan.recipe, *steps, *material.ids_of_a_step(plan.train, plan.recipe))
     facts = {
         "steps": progress.step,
-        "tokens_seen": positions(course.recipe, *steps),
+        "tokens_seen": positions(plan.recipe, *steps),
         "passes": own / len(material.own.train.ids),
         "parameters": sum(weight.numel() for weight in training.network.parameters()),
         "vocabulary": material.vocabulary.size,
         "text": text_of(material),
         "attempts": progress.attempts,
-        "processes": course.peers.size,
+        "processes": plan.peers.size,
         "added": progress.facts["added"],
         "before": progress.facts["before"],
         "after": progress.facts["after"],
-        "held": {split: held.as_json() for split, held in course.held.items()},
+        "held": {split: held.as_json() for split, held in plan.held.items()},
     }
     stopped = {"stopped": progress.facts["stopped"]} if "stopped" in progress.facts else {}
-    return facts | material.counted() | stopped | {"notes": _notes(course, progress, material)}
+    return facts | material.counted() | stopped | {"notes": _notes(plan, progress, material)}
 
 
 def notes_of(material: Material) -> list[str]:
@@ -58,16 +58,16 @@ def notes_of(material: Material) -> list[str]:
     return [*([f"the corpus: {material.skipped}"] if material.skipped else []), *material.notes()]
 
 
-def _notes(course: PretrainPlan, progress: PretrainProgress, material: Material) -> list[str]:
+def _notes(plan: PretrainPlan, progress: PretrainProgress, material: Material) -> list[str]:
     """Return all notes for the report: on the text, added heads and scores."""
-    notes, objective = notes_of(material), course.objective
+    notes, objective = notes_of(material), plan.objective
     notes += [
-        f"the backbone lacked {added}: it was added, and trained alone for {course.recipe.head_steps:,} steps before "
+        f"the backbone lacked {added}: it was added, and trained alone for {plan.recipe.head_steps:,} steps before "
         "the first scores were taken"
         for added in progress.facts["added"]
     ]
-    length = course.recipe.length
-    rows = course.train[length]
+    length = plan.recipe.length
+    rows = plan.train[length]
     if isinstance(rows, VariedRows) and rows.left_out:
         notes.append(
             f"{rows.left_out:,} of {rows.left_out + len(rows):,} pairs have a side of more than {length} tokens and "

@@ -73,10 +73,10 @@ class LoopHooks:
 class PretrainState:
     """A network in training, its optimiser and its carried state."""
 
-    def __init__(self, course: PretrainPlan, network: nn.Module):
-        self.course, self.network = course, on_device(network, course.device).train()
+    def __init__(self, plan: PretrainPlan, network: nn.Module):
+        self.plan, self.network = plan, on_device(network, plan.device).train()
         learning = {name: weight for name, weight in network.named_parameters() if weight.requires_grad}
-        recipe, objective = course.recipe, course.objective
+        recipe, objective = plan.recipe, plan.objective
         self.parameters = list(learning.values())
         self.optimiser: Optimiser = (
             objective.optimiser(network, recipe)
@@ -97,30 +97,30 @@ class PretrainState:
         return self._of(self._rows(step, steps), step)
 
     def _of(self, rows: Rows, step: int) -> Batch:
-        course = self.course
-        draw = torch.Generator().manual_seed(derive(course.seed, f"draw {step}"))
-        return course.objective.prepare(rows.rows(course.seed, step, course.recipe.batch), course.vocabulary, draw)
+        plan = self.plan
+        draw = torch.Generator().manual_seed(derive(plan.seed, f"draw {step}"))
+        return plan.objective.prepare(rows.rows(plan.seed, step, plan.recipe.batch), plan.vocabulary, draw)
 
     def _rows(self, step: int, steps: int) -> Rows:
-        return self.course.train[length_at(self.course.recipe, step, steps)]
+        return self.plan.train[length_at(self.plan.recipe, step, steps)]
 
     def step(self, step: int, steps: int) -> dict[str, float]:
         """Take one step and return its log line. Raises `Diverged`."""
-        course = self.course
+        plan = self.plan
         batch, total = self.batch(step, steps), torch.zeros((), dtype=torch.float64)
         terms: dict[str, Tensor] = {"nats": torch.zeros_like(total)}
         if not self._goes_on(step, steps):
             self.state = {}
-        for number, (start, stop) in enumerate(parts(course.recipe, batch.rows)):
-            if course.peers.owns(number):
-                torch.manual_seed(derive(course.seed, f"pass {step} {number}"))  # dropout
-                part = batch.part(start, stop).to(course.device).beside(self.state.get(number, {}))
+        for number, (start, stop) in enumerate(parts(plan.recipe, batch.rows)):
+            if plan.peers.owns(number):
+                torch.manual_seed(derive(plan.seed, f"pass {step} {number}"))  # dropout
+                part = batch.part(start, stop).to(plan.device).beside(self.state.get(number, {}))
                 loss = self._pass(part, number)
                 total += loss.total.detach().cpu()
                 for name, term in {"nats": loss.nats / batch.predicted, **loss.terms}.items():
                     terms[name] = terms.get(name, torch.zeros((), dtype=torch.float64)) + term.cpu()
         self._add_up([total, *terms.values()])
-        share = rate(course.recipe, step, steps)
+        share = rate(plan.recipe, step, steps)
         norm = self.optimiser.step(share)
         if not (math.isfinite(float(total)) and math.isfinite(norm)):
             raise Diverged(
@@ -128,30 +128,30 @@ class PretrainState:
                 got=f"loss {float(total)}, norm of the gradient {norm}",
                 do="begin anew with a lower --learning-rate or a longer --warm-up",
             )
-        line = {"step": step + 1, "loss": float(total), "rate": course.recipe.learning_rate * share, "norm": norm}
+        line = {"step": step + 1, "loss": float(total), "rate": plan.recipe.learning_rate * share, "norm": norm}
         return line | {name: float(term) for name, term in terms.items()}
 
     def _goes_on(self, step: int, steps: int) -> bool:
         """Return whether the rows of `step` continue those of the previous step, which must be equally long."""
-        recipe, length = self.course.recipe, length_at(self.course.recipe, step, steps)
-        rows = self.course.train[length]
+        recipe, length = self.plan.recipe, length_at(self.plan.recipe, step, steps)
+        rows = self.plan.train[length]
         in_order = isinstance(rows, InOrder) and not rows.begins(step, recipe.batch)
         return in_order and length == length_at(recipe, step - 1, steps)
 
     def _pass(self, part: Batch, number: int) -> Loss:
-        with torch.autocast(self.course.device, torch.bfloat16, enabled=self.course.bf16):
-            loss = self.course.objective.loss(self.network, part)
+        with torch.autocast(self.plan.device, torch.bfloat16, enabled=self.plan.bf16):
+            loss = self.plan.objective.loss(self.network, part)
         loss.total.backward()
         self.state[number] = loss.state
         return loss
 
     def _add_up(self, numbers: list[Tensor]) -> None:
-        if self.course.peers.size > 1:
+        if self.plan.peers.size > 1:
             for weight in self.parameters:
                 if weight.grad is None:
                     weight.grad = torch.zeros_like(weight)
             gradients = [weight.grad for weight in self.parameters if weight.grad is not None]
-            self.course.watch.meet(self.course.peers, gradients + numbers)
+            self.plan.watch.meet(self.plan.peers, gradients + numbers)
 
     def count(self, step: int, steps: int) -> tuple[float, float]:
         """Return a step's FLOP and its passes' seconds in this process, from two passes with discarded gradients.
@@ -161,14 +161,14 @@ class PretrainState:
         rows = self._rows(step, steps)
         if not isinstance(rows, VariedRows):
             return self._count(self.batch(step, steps))
-        typical = [self._of(rows, one) for one in rows.typical(self.course.seed, self.course.recipe.batch)]
+        typical = [self._of(rows, one) for one in rows.typical(self.plan.seed, self.plan.recipe.batch)]
         flops, seconds = zip(*(self._count(batch) for batch in typical), strict=True)
         return sum(flops) / len(typical), sum(seconds) / len(typical)
 
     def _count(self, batch: Batch) -> tuple[float, float]:
-        torch.manual_seed(derive(self.course.seed, "count"))
-        ranges = parts(self.course.recipe, batch.rows)
-        part = batch.part(*ranges[0]).to(self.course.device)
+        torch.manual_seed(derive(self.plan.seed, "count"))
+        ranges = parts(self.plan.recipe, batch.rows)
+        part = batch.part(*ranges[0]).to(self.plan.device)
         _, flops = count_flops(lambda: self._pass(part, 0))
         began = self._now()
         self._pass(part, 0)
@@ -177,31 +177,31 @@ class PretrainState:
             weight.grad = None
         self.state = {}
         shares = batch.rows / (ranges[0][1] - ranges[0][0])
-        return flops * shares, seconds * shares / self.course.peers.size
+        return flops * shares, seconds * shares / self.plan.peers.size
 
     def _now(self) -> float:
         """Return the time after synchronising with the accelerator, which runs asynchronously."""
-        if self.course.device == "cuda":
+        if self.plan.device == "cuda":
             torch.cuda.synchronize()
         return time.perf_counter()
 
     def validated(self) -> dict[str, dict[str, float]]:
         """Return the scores of every held-out split, with the resulting weights (`answering`)."""
-        course, found = self.course, {}
-        with self.answering(), torch.autocast(course.device, torch.bfloat16, enabled=course.bf16):
-            for name, held in course.held.items():
-                score = validate(course.objective, self.network, course.vocabulary, held, course.device)
+        plan, found = self.plan, {}
+        with self.answering(), torch.autocast(plan.device, torch.bfloat16, enabled=plan.bf16):
+            for name, held in plan.held.items():
+                score = validate(plan.objective, self.network, plan.vocabulary, held, plan.device)
                 found[name] = score.as_json(held.tokens)
         return found
 
     def sample(self, step: int) -> str | None:
         """Return a generated text; None if the network cannot generate, or in processes that do not lead."""
-        objective, course = self.course.objective, self.course
-        if not isinstance(objective, Writes) or not course.peers.leads:
+        objective, plan = self.plan.objective, self.plan
+        if not isinstance(objective, Writes) or not plan.peers.leads:
             return None
         with self.answering():
-            seed = derive(course.seed, f"sample {step}")
-            return objective.sample(self.network, course.vocabulary, course.prompt, SAMPLE_LENGTH, seed)
+            seed = derive(plan.seed, f"sample {step}")
+            return objective.sample(self.network, plan.vocabulary, plan.prompt, SAMPLE_LENGTH, seed)
 
     def answering(self) -> AbstractContextManager[Any]:
         """Use the resulting weights within the block, as in `Averages.answering`."""
@@ -222,7 +222,7 @@ class PretrainState:
         for kind, own in (("network", self.network.named_parameters()), ("buffer", self.network.named_buffers())):
             for name, tensor in own:
                 tensor.copy_(tensors[f"{kind}.{name}"])
-        kept = {name: tensor.to(self.course.device) for name, tensor in tensors.items()}
+        kept = {name: tensor.to(self.plan.device) for name, tensor in tensors.items()}
         self.optimiser.restore(
             {name.removeprefix("optimiser."): kept[name] for name in kept if name.startswith("optimiser.")}
         )
@@ -255,7 +255,7 @@ def _take(training: PretrainState, progress: PretrainProgress, keeping: LoopHook
     """Take, log and report one step; make it the last one if the budget is spent."""
     line = training.step(progress.step, progress.steps)
     progress.step += 1
-    seen = positions(training.course.recipe, progress.step, progress.planned)
+    seen = positions(training.plan.recipe, progress.step, progress.planned)
     keeping.log({**line, "tokens": seen})
     keeping.tell(progress, line["loss"])
     if keeping.spent() and progress.step < progress.steps:

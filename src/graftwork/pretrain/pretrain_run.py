@@ -114,7 +114,7 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
     assert recipe is not None
     writer = run_writer_of(order, folder)
     opened = _opened(order, objective, recipe, material)
-    course = _course(order, objective, recipe, material)
+    plan = _plan_of(order, objective, recipe, material)
     found = writer.resume() if order.session.peers.leads else None
     found = _from_leader(found, order.session.peers, writer)
     progress = found[0] if found else PretrainProgress(facts={"added": list(opened.added), "head_flops": 0.0})
@@ -122,16 +122,16 @@ def by_gradient(order: PretrainOrder, spec: RunSpec, folder: Path, material: Mat
     allowance = allowance_of(order, progress)
     with torch.random.fork_rng(devices=[]), fits_in_memory(*_pass_of(recipe)):
         if opened.fresh and not found:
-            progress.facts["head_flops"] = _train_heads(course, objective, opened)
-        training = PretrainState(course, opened.network)
+            progress.facts["head_flops"] = _train_heads(plan, objective, opened)
+        training = PretrainState(plan, opened.network)
         pilot = _pilot(training, recipe)
         if found:
             training.restore(found[1])
         order.session.watch.meet(order.session.peers)
-        _plan(order, course, pilot, progress, material, allowance)
+        _fix_steps(order, plan, pilot, progress, material, allowance)
         loading = order.session.watch.read()  # includes reading the text
         writer.begin(recipe, progress)
-        go_on(training, progress, _every(order, course, progress), _loop_hooks(order, writer, allowance))
+        go_on(training, progress, _every(order, plan, progress), _loop_hooks(order, writer, allowance))
         order.session.watch.meet(order.session.peers)
     readings = Readings(phases={"load": loading, "fit": writer.took()}, charged=writer.earlier)
     readings.train_flops = progress.facts["head_flops"] + pilot.flops(recipe, progress.step, progress.planned)
@@ -168,7 +168,9 @@ def _opened(
     return opened
 
 
-def _course(order: PretrainOrder, objective: ByGradient, recipe: PretrainingRecipe, material: Material) -> PretrainPlan:
+def _plan_of(
+    order: PretrainOrder, objective: ByGradient, recipe: PretrainingRecipe, material: Material
+) -> PretrainPlan:
     rows = material.rows(objective, recipe)
     if order.session.peers.size > 1 and any(isinstance(found, InOrder) for found in rows.values()):
         raise ConfigError("this objective carries a state from step to step, and runs in one process only")
@@ -206,20 +208,20 @@ def _from_leader(found: Any, peers: Peers, writer: RunWriter) -> Any:
     return found
 
 
-def _train_heads(course: PretrainPlan, objective: ByGradient, opened: ContinuedNetwork) -> float:
+def _train_heads(plan: PretrainPlan, objective: ByGradient, opened: ContinuedNetwork) -> float:
     """Train the added heads alone, the pretrained weights frozen; return the FLOP used.
 
     Otherwise the gradients of an untrained head would damage the pretrained weights, and the scores before the first
     step would be those of an untrained head.
     """
-    recipe = course.recipe
+    recipe = plan.recipe
     if not recipe.head_steps:
         return 0.0
     learned = {name: weight.requires_grad for name, weight in opened.network.named_parameters()}
     for name, weight in opened.network.named_parameters():
         weight.requires_grad_(name in opened.fresh)
     alone = replace(recipe, learning_rate=objective.recipe.learning_rate)
-    training = PretrainState(replace(course, recipe=alone, seed=derive(course.seed, "heads")), opened.network)
+    training = PretrainState(replace(plan, recipe=alone, seed=derive(plan.seed, "heads")), opened.network)
     flops, _ = training.count(0, recipe.head_steps)
     for step in range(recipe.head_steps):
         training.step(step, recipe.head_steps)
@@ -234,15 +236,15 @@ def _pilot(training: PretrainState, recipe: PretrainingRecipe) -> Pilot:
     return Pilot(training.count(0, 10**6) if recipe.short_length else long, long)
 
 
-def _validating_seconds(course: PretrainPlan, pilot: Pilot, count: int) -> float:
+def _validating_seconds(plan: PretrainPlan, pilot: Pilot, count: int) -> float:
     """Estimate the seconds of so many validations: a forward pass is a third of a step's work, counted as half."""
-    step = course.recipe.batch * course.recipe.length
-    return (count + 1) * _held_positions(course) / step * pilot.long[1] * course.peers.size / 2
+    step = plan.recipe.batch * plan.recipe.length
+    return (count + 1) * _held_positions(plan) / step * pilot.long[1] * plan.peers.size / 2
 
 
-def _plan(
+def _fix_steps(
     order: PretrainOrder,
-    course: PretrainPlan,
+    plan: PretrainPlan,
     pilot: Pilot,
     progress: PretrainProgress,
     material: Material,
@@ -251,14 +253,14 @@ def _plan(
     """Fix the number of steps, once: a resumed run keeps its first number."""
     if progress.steps:
         return
-    extent, recipe = order.extent, course.recipe
+    extent, recipe = order.extent, plan.recipe
     flop = flop_of(extent.budget) if extent.budget is not None else None
     if allowance is not None:
         step = mean_step(recipe, pilot.short[1], pilot.long[1])
         count = VALIDATIONS
-        if isinstance(course.objective, ValidatesOften):  # a short run has fewer than the maximum
-            count = _validations(course, allowance.steps(step, _validating_seconds(course, pilot, 0)))
-        planned = allowance.steps(step, _validating_seconds(course, pilot, count))
+        if isinstance(plan.objective, ValidatesOften):  # a short run has fewer than the maximum
+            count = _validations(plan, allowance.steps(step, _validating_seconds(plan, pilot, 0)))
+        planned = allowance.steps(step, _validating_seconds(plan, pilot, count))
         progress.steps = int(order.session.peers.broadcast(planned))
     elif flop is not None:
         step = mean_step(recipe, pilot.short[0], pilot.long[0])
@@ -266,7 +268,7 @@ def _plan(
     elif extent.tokens is not None:
         progress.steps = steps_of(recipe, extent.tokens)
     else:
-        once = len(material.own.train.ids) / mean_step(recipe, *material.ids_of_a_step(course.train, recipe))
+        once = len(material.own.train.ids) / mean_step(recipe, *material.ids_of_a_step(plan.train, recipe))
         once = math.ceil(round(once, 9))
         progress.steps = extent.steps or max(1, once)
 
@@ -277,20 +279,20 @@ def allowance_of(order: PretrainOrder, progress: PretrainProgress) -> Allowance 
     return Allowance(account, progress.fit.wall_seconds) if account is not None else None
 
 
-def _every(order: PretrainOrder, course: PretrainPlan, progress: PretrainProgress) -> int:
+def _every(order: PretrainOrder, plan: PretrainPlan, progress: PretrainProgress) -> int:
     """Return the steps between validations; short runs have fewer validations, so that most work is training."""
-    return order.validate_every or max(1, -(-progress.steps // _validations(course, progress.steps)))
+    return order.validate_every or max(1, -(-progress.steps // _validations(plan, progress.steps)))
 
 
-def _validations(course: PretrainPlan, steps: int) -> int:
+def _validations(plan: PretrainPlan, steps: int) -> int:
     """Return the number of validations of a run of so many steps."""
-    objective, trained = course.objective, positions(course.recipe, steps, steps)
+    objective, trained = plan.objective, positions(plan.recipe, steps, steps)
     most = objective.validations if isinstance(objective, ValidatesOften) else VALIDATIONS
-    return min(most, max(1, int(VALIDATED * trained / _held_positions(course))))
+    return min(most, max(1, int(VALIDATED * trained / _held_positions(plan))))
 
 
-def _held_positions(course: PretrainPlan) -> int:
-    return sum(held.steps * held.batch * held.length for held in course.held.values())
+def _held_positions(plan: PretrainPlan) -> int:
+    return sum(held.steps * held.batch * held.length for held in plan.held.values())
 
 
 def _loop_hooks(order: PretrainOrder, writer: RunWriter, allowance: Allowance | None) -> LoopHooks:
@@ -313,7 +315,7 @@ def _loop_hooks(order: PretrainOrder, writer: RunWriter, allowance: Allowance | 
 def _save(objective: ByGradient, training: PretrainState, order: PretrainOrder, folder: Path) -> None:
     """Write `backbone/`, with the source's tokenizer and pooling files, so that it encodes inputs as before."""
     with placed(folder / PRETRAINED) as part:
-        objective.save(training.network.cpu().eval(), training.course.vocabulary, part)
+        objective.save(training.network.cpu().eval(), training.plan.vocabulary, part)
         source = order.learner.source
         for name in READ_WITH:
             if source is not None and (source / name).is_file() and not (part / name).exists():

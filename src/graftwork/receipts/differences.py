@@ -18,7 +18,7 @@ WEIGHTS = (".safetensors", ".bin", ".hdf5", ".h5")
 TOKENIZER = (
     "tokenizer", "vocab", "merges", "spiece", "spm", "sentencepiece", "special_tokens", "added_tokens", "words.txt",
 )  # fmt: skip
-ARITHMETIC = {  # field of `numerics` -> name in reports
+NUMERICS = {  # field of `numerics` -> name in reports
     "processor": "processor",
     "cpu_capability": "processor's vector units",
     "accelerator": "accelerator",
@@ -150,7 +150,7 @@ def surroundings_differences(old: Mapping[str, Any], new: Mapping[str, Any]) -> 
     for name, (told, installed) in other_versions(code["distributions"]).items():
         found.append(Difference("library version", SURROUNDINGS, f"{name} {told}", installed or "not installed"))
     numbers, these = numerics_of(old), numerics_of(new)
-    for key, about in ARITHMETIC.items():
+    for key, about in NUMERICS.items():
         untold = key in OF_TORCH and None in (numbers[key], these[key])  # not recorded by a process without torch
         if numbers[key] != these[key] and not untold:
             found.append(Difference(about, SURROUNDINGS, _plain(numbers[key]), _plain(these[key])))

@@ -136,8 +136,8 @@ class FrozenStore:
             known = self._passes[key] = self._stored_or_computed(backbone, encoded, depth, bench)
         else:
             bench.charged.add(known.kept.cost)
-        if known.kept.parted:
-            bench.memory.passes[split.name] = known.kept.parted
+        if known.kept.batches_in_parts:
+            bench.memory.passes[split.name] = known.kept.batches_in_parts
         tally = known.kept.tally
         bench.tally.add(tally.flops, tally.padding_flops / max(tally.flops, 1.0))
         self._passes.move_to_end(key)
@@ -232,12 +232,14 @@ class FrozenStore:
             tensors = draft.tensors if draft else _in_memory(wanted)
             pooled, states = tensors["pooled"], tensors.get("states")
             mapped = draft is not None
-            tally, parted = fill(backbone, encoded, batches, wanted.by_block(pooled), states, wanted.depth, mapped)
-            cost = self._finish(None if parted else draft, watch, tally)
+            tally, in_parts = fill(backbone, encoded, batches, wanted.by_block(pooled), states, wanted.depth, mapped)
+            cost = self._finish(None if in_parts else draft, watch, tally)
         finally:
             if draft:
                 draft.close()
-        return StoredPass(wanted.by_block(pooled), states, cost, tally, mapped=draft is not None, parted=parted)
+        return StoredPass(
+            wanted.by_block(pooled), states, cost, tally, mapped=draft is not None, batches_in_parts=in_parts
+        )
 
     def _finish(self, draft: Draft | None, watch: Stopwatch, tally: Tally) -> Phase:
         """Keep the draft, or warn of a disk error; return the cost of the pass, writing included.

@@ -252,7 +252,7 @@ def _train(training: TrainingState, passes: Passes, aim: TrainingObjective) -> d
 
     def validate() -> float:
         with bench.profile.phase("evaluate"):
-            return aim.validate(model, passes["validation"], training.looking)
+            return aim.validate(model, passes["validation"], training.validation_counter)
 
     with bench.keeper.steps() as keep:
         if not training.history:

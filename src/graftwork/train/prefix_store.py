@@ -142,7 +142,7 @@ class StoredPass:
     cost: Phase
     tally: Tally
     mapped: bool  # backed by a file: the system can reclaim its memory
-    parted: int = 0  # batches that were run in parts for lack of memory
+    batches_in_parts: int = 0  # for lack of memory
 
     @property
     def bytes(self) -> int:

@@ -31,7 +31,7 @@ class TrainingState:
         recipe = bench.recipe
         rates = model.rates | {f"head.{name}": recipe["head_rate"] for name, _ in model.head.named_parameters()}
         self.optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"], model.tables(), rates)
-        self.counter, self.looking = StepCounter(bench.tally), StepCounter(bench.tally)
+        self.counter, self.validation_counter = StepCounter(bench.tally), StepCounter(bench.tally)
         self.epoch, self.done, self.step = 1, 0, 0
         self.losses: list[float] = []  # of this epoch
         self.history: list[float] = []  # validation scores: before the first epoch, and after each
@@ -73,7 +73,7 @@ class TrainingState:
                 tensors[f"{BEST}{name}"] = weight[tables[name].cpu()] if name in tables else weight
         for name in ("losses", "history", "best_score"):
             tensors[name] = torch.tensor(getattr(self, name), dtype=torch.float64)
-        counts = {"counter": self.counter.counts, "looking": self.looking.counts}
+        counts = {"counter": self.counter.counts, "looking": self.validation_counter.counts}
         place = {name: getattr(self, name) for name in ("epoch", "done", "step", "best_epoch")}
         told = {"head_start": dict(self.head_start), "memory": self.bench.memory.state()}
         return Checkpoint({**place, **counts, **told}, tensors)
@@ -92,7 +92,7 @@ class TrainingState:
         passes = reopen_passes(self.plan.lowest[:entered], self.model, self.bench, self._unfrozen)
         self.optimiser.restore(_under(OPTIMISER, tensors))
         self.counter.restore(numbers["counter"])
-        self.looking.restore(numbers["looking"])
+        self.validation_counter.restore(numbers["looking"])
         self.bench.memory.restore(numbers["memory"])
         rows = _under(ROWS, tensors)
         for name, weight in _under(BEST, tensors).items():
@@ -102,7 +102,7 @@ class TrainingState:
     def _unfrozen(self) -> None:
         """Add the newly unfrozen parameters to the optimiser and reset the FLOP counters: a step now costs more."""
         self.optimiser.add(self.model.delta(), self.model.tables())
-        self.counter, self.looking = StepCounter(self.bench.tally), StepCounter(self.bench.tally)
+        self.counter, self.validation_counter = StepCounter(self.bench.tally), StepCounter(self.bench.tally)
 
     def _kept_of_start(self, start: Delta) -> dict[str, Tensor]:
         """Select the starting weights to keep: the head, or all where the final weights interpolate from them."""

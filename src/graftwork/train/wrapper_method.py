@@ -147,7 +147,7 @@ def unfit_over(by: str) -> str:
     return f"{by!r} is itself over another method" if isinstance(method_by(by), Over) else ""
 
 
-def apart(bench: Workbench, name: str) -> Workbench:
+def sharing_under(bench: Workbench, name: str) -> Workbench:
     """Return a bench for the wrapped method whose shared results are prefixed with `name`."""
     return replace(bench, shared=None if bench.shared is None else _SharedUnder(bench.shared, name))
 

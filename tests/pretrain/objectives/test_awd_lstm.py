@@ -280,8 +280,8 @@ def training(objective: AwdLstmObjective, tokens: TokenisedCorpus, vocabulary: V
     )
     rows = {20: objective.packed(tokens.train, 20, vocabulary)}
     held = HeldOut(objective.packed(tokens.validation, 20, vocabulary), tokens.validation, 4, 20)
-    course = PretrainPlan(objective, vocabulary, recipe, 0, rows, {"validation": held})
-    return PretrainState(course, objective.network(SIZE, vocabulary, 20, 0))
+    plan = PretrainPlan(objective, vocabulary, recipe, 0, rows, {"validation": held})
+    return PretrainState(plan, objective.network(SIZE, vocabulary, 20, 0))
 
 
 @pytest.mark.parametrize("updates", ["adamw", "nt_asgd"])
@@ -318,9 +318,9 @@ def test_no_state_is_carried_to_rows_of_another_length(
     bptt: str, tokens: TokenisedCorpus, vocabulary: Vocabulary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     made = training(AwdLstmObjective(bptt=bptt), tokens, vocabulary)
-    short = made.course.objective.packed(tokens.train, 10, vocabulary)
-    recipe = replace(made.course.recipe, short_length=10, short_share=0.5)
-    made.course = replace(made.course, recipe=recipe, train={10: short, **made.course.train})
+    short = made.plan.objective.packed(tokens.train, 10, vocabulary)
+    recipe = replace(made.plan.recipe, short_length=10, short_share=0.5)
+    made.plan = replace(made.plan, recipe=recipe, train={10: short, **made.plan.train})
     carried, run = list[bool](), PretrainState._pass
 
     def noted(training: PretrainState, part: Batch, number: int) -> Loss:
