@@ -387,12 +387,12 @@ def test_a_broken_meter_is_found(cost: Cost, message: str, monkeypatch: pytest.M
 )
 def test_the_toy_data_can_be_learnt(kind: str, pair: bool) -> None:
     """Well enough to be told from a blind answer: otherwise no test over it means anything."""
-    data = tiny_dataset(kind, pair=pair, rows=80)
+    data = tiny_dataset(kind, pair=pair, rows=160)
     bench = tiny_bench(data, None)
     blind = bench.score(registry.methods.get("majority")().fit(bench).logits(data.validation.examples))
     learnt = bench.score(registry.methods.get("tfidf_svm")().fit(bench).logits(data.validation.examples))
     assert learnt > max(blind, 0.6)
-    assert tiny_dataset(kind, pair=pair, rows=80).digest == data.digest
+    assert tiny_dataset(kind, pair=pair, rows=160).digest == data.digest
 
 
 def test_a_broken_suite_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

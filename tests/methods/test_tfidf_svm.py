@@ -57,7 +57,7 @@ def test_the_strength_is_the_best_on_held_out_rows(monkeypatch: pytest.MonkeyPat
     bench.log = lambda line: lines.append(dict(line))
     scores = iter([0.1, 0.7, 0.7, 0.3])
     monkeypatch.setattr(tfidf_svm, "train_scorer", lambda bench: lambda logits, examples: next(scores))
-    assert TfidfSvm().fit(bench).facts["strength"] == STRENGTHS[1]
+    assert TfidfSvm().fit(bench).facts["strength"] == STRENGTHS[2]
     assert lines == [
         {"strength": strength, "held_out": score}
         for strength, score in zip(STRENGTHS, [0.1, 0.7, 0.7, 0.3], strict=True)

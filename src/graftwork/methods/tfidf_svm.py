@@ -164,13 +164,13 @@ class SvmRows:
 
 
 def cross_validated(bench: Workbench, rows: SvmRows) -> tuple[float, float]:
-    """Return the strength with the best headline metric on held-out rows, the smaller of equals, and the fits made.
+    """Return the strength with the best headline metric on held-out rows, the larger of equals, and the fits made.
 
     A fit to a part of the rows counts as that part.
     """
     folds, examples, score = folds_of(bench), bench.train.examples, train_scorer(bench)
     of_rows = np.repeat(folds, [answers_of(example) or 1 for example in examples])
-    held_out, fits, best = np.flatnonzero(folds >= 0), 0.0, (-math.inf, -STRENGTHS[0])
+    held_out, fits, best = np.flatnonzero(folds >= 0), 0.0, (-math.inf, STRENGTHS[-1])
     for strength in STRENGTHS:
         predicted = np.zeros((len(of_rows), rows.outputs))
         for number in range(folds.max() + 1 if np.ptp(folds) else 0):  # a single fold leaves no rows to fit to
@@ -180,8 +180,8 @@ def cross_validated(bench: Workbench, rows: SvmRows) -> tuple[float, float]:
             fits += 1 - here.mean()
         reached = score(of_examples(predicted, examples)[held_out], held_out)
         bench.log({"strength": strength, "held_out": reached})
-        best = max(best, (reached, -strength))
-    return -best[1], fits
+        best = max(best, (reached, strength))
+    return best[1], fits
 
 
 def probable(distances: Logits, classes: Numbers) -> float:
