@@ -34,6 +34,7 @@ from graftwork.run.run_checkpoint import RunCheckpoint
 from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny_media import tiny_media
 from graftwork.testing.tiny_networks import write_network
+from graftwork.testing.tiny_writers import write_seq2seq
 from graftwork.train import flops, loop, training_state
 from graftwork.train.checkpoint_files import FORMAT, Checkpoints
 
@@ -126,6 +127,15 @@ def test_methods_without_a_backbone_go_on_after_an_epoch(method: str, kind: str,
 def test_every_kind_goes_on_exactly(kind: str, tmp_path: Path) -> None:
     attempts = Attempts(tiny_dataset(kind), open_backbone("tiny_text", precision="fp32"), "full")
     attempts.killed(tmp_path / "broken", 5)
+    require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
+
+
+@pytest.mark.parametrize(("method",), slow_but([("full",), ("top_layers",), ("lora",)], {("lora",)}))
+def test_a_network_that_writes_drops_the_same_units_when_it_goes_on(method: str, tmp_path: Path) -> None:
+    backbone = open_backbone(f"hf:{write_seq2seq(tmp_path / 't5')}", precision="fp32", writes=True)
+    attempts = Attempts(tiny_dataset("generation", rows=16), backbone, method)
+    for kill_at in (1, 4):
+        attempts.killed(tmp_path / "broken", kill_at)
     require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
 
 
