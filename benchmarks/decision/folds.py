@@ -75,7 +75,7 @@ def machines(bench: Workbench) -> list[Tensor]:
     splits = [split.examples for split in (bench.train, bench.validation)]
     vectorizer = make_vectorizer().fit([text for example in splits[0] for text in example.inputs.values()])
     known, asked = (features(vectorizer, examples) for examples in splits)
-    rows, everything = SvmRows.of(bench, known), np.ones(len(splits[0]), dtype=np.bool_)
+    rows, everything = SvmRows.of(bench, known), np.arange(len(splits[0]))
     fits = [rows.solve(everything, strength) for strength in SVM_STRENGTHS]
     return [torch.from_numpy(asked @ weight.T + bias) for weight, bias in fits]
 

@@ -19,7 +19,6 @@ from graftwork.core.method import AS_IT_COMES, Entries, Workbench
 from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.train.cross_validation import FoldedRows, fold_pass
-from graftwork.train.folds import FOLDS
 from graftwork.train.probe import Probe, restore_probe
 
 DISTANCES = ("cosine", "euclid")
@@ -56,9 +55,12 @@ class Prototype:
         for block in reversed(range(blocks + 1)):  # the output first: it wins a tie
             features = train.pooled(block)
             logits, targets = self._held_out(features, rows, classes)
-            factor = sharpness(logits, targets, kind) if len(targets) else 1.0
-            loss = tried[str(block)] = float(kind.loss(factor * logits, targets)) if len(targets) else 0.0
-            bench.tally.add_model(2.0 * (FOLDS + 1) * features.numel())
+            factor, loss = 1.0, 0.0
+            if len(targets):
+                factor = sharpness(logits, targets, kind)
+                loss = float(kind.loss(factor * logits, targets))
+            tried[str(block)] = loss
+            bench.tally.add_model(2.0 * (len(rows.parts()) + 1) * features.numel())
             if loss < best[0]:
                 best = (loss, block, factor)
             bench.progress(1 - block / (blocks + 1), f"block {block}")

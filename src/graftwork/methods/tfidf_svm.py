@@ -23,7 +23,7 @@ from graftwork.core.task import Task
 from graftwork.registry import kinds, methods
 from graftwork.targets.choices import pairs_of
 from graftwork.targets.words import TOKEN, UNSPACED_APART
-from graftwork.train.folds import folds_of, train_scorer
+from graftwork.train.folds import folds_of, parts_of, train_scorer
 from graftwork.train.seeds import derive
 
 if TYPE_CHECKING:
@@ -119,7 +119,7 @@ class TfidfSvm(Baseline):
         vectorizer = make_vectorizer().fit(texts)
         rows = SvmRows.of(bench, features(vectorizer, examples))
         strength, fits = cross_validated(bench, rows)
-        weight, bias = rows.solve(np.ones(len(rows.targets), dtype=np.bool_), strength)
+        weight, bias = rows.solve(np.arange(len(rows.targets)), strength)
         words = vectorizer.get_feature_names_out().tolist()
         facts = {"strength": strength, "vocabulary": words, "features": len(words), UNSPACED_APART: True}
         fitted = Svm(vectorizer, weight, bias, facts)
@@ -157,7 +157,7 @@ class SvmRows:
             bench.class_weights.of_targets(bench.train.targets) if bench.class_weights else None,
         )
 
-    def solve(self, some: NDArray[np.bool_], strength: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    def solve(self, some: NDArray[np.int64], strength: float) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
         """Return weights (C, F) and biases (C,) fitted to some of the rows."""
         weights = None if self.weights is None else self.weights[some]
         return _solve(self.inputs[some], self.targets[some], self.outputs, strength, self.seed, weights)
@@ -173,11 +173,10 @@ def cross_validated(bench: Workbench, rows: SvmRows) -> tuple[float, float]:
     held_out, fits, best = np.flatnonzero(folds >= 0), 0.0, (-math.inf, STRENGTHS[-1])
     for strength in STRENGTHS:
         predicted = np.zeros((len(of_rows), rows.outputs))
-        for number in range(folds.max() + 1 if np.ptp(folds) else 0):  # a single fold leaves no rows to fit to
-            here = of_rows == number
-            weight, bias = rows.solve(~here, strength)
+        for here, others in parts_of(of_rows):
+            weight, bias = rows.solve(others, strength)
             predicted[here] = rows.inputs[here] @ weight.T + bias
-            fits += 1 - here.mean()
+            fits += len(others) / len(of_rows)
         reached = score(of_examples(predicted, examples)[held_out], held_out)
         bench.log({"strength": strength, "held_out": reached})
         best = max(best, (reached, strength))

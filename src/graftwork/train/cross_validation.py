@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor
 
 from graftwork.core.method import FrozenPass, Workbench
 from graftwork.core.ragged import flat
 from graftwork.core.tally import Tally
-from graftwork.train.folds import folds_of, train_scorer
+from graftwork.train.folds import folds_of, parts_of, train_scorer
 from graftwork.train.linear_fit import STRENGTHS, StandardisedFeatures, fit_linear, kept_targets
 
 TOLERANCE = 1e-3  # a fit ends when an iteration changes its loss by less: enough to rank penalties (docs/log.md)
@@ -24,20 +25,17 @@ class FoldedRows:
     """The feature rows of train, W in all: one per example, word or choice."""
 
     targets: Tensor  # (W, …)
-    folds: Tensor  # (W,), -1 of rows that are never held out
+    folds: NDArray[np.int64]  # (W,), -1 of rows that are never held out
     score: Callable[[Tensor], float]  # logits (W, C) -> headline metric on the examples that are held out
 
     @property
     def held_out(self) -> Tensor:
         """(W,) true for rows that are held out in one of the folds."""
-        return self.folds >= 0
+        return torch.from_numpy(self.folds >= 0)
 
-    def parts(self) -> Iterator[tuple[Tensor, Tensor]]:
-        """Yield fold by fold the indices of the rows held out and of all others, which are never none."""
-        for number in self.folds[self.held_out].unique().tolist():
-            here, others = (torch.nonzero(some)[:, 0] for some in (self.folds == number, self.folds != number))
-            if len(others):
-                yield here, others
+    def parts(self) -> list[tuple[Tensor, Tensor]]:
+        """Return for each fold the indices of the rows held out and of all others."""
+        return [(torch.from_numpy(here), torch.from_numpy(others)) for here, others in parts_of(self.folds)]
 
 
 @dataclass(frozen=True)
@@ -57,7 +55,7 @@ def fold_examples(bench: Workbench) -> FoldedRows:
     def score(logits: Tensor) -> float:
         return of_train(logits.double().numpy()[held_out], held_out)
 
-    return FoldedRows(torch.from_numpy(flat(bench.train.targets)), torch.from_numpy(folds), score)
+    return FoldedRows(torch.from_numpy(flat(bench.train.targets)), folds, score)
 
 
 def fold_pass(bench: Workbench, train: FrozenPass) -> FoldedRows:
@@ -69,8 +67,7 @@ def fold_pass(bench: Workbench, train: FrozenPass) -> FoldedRows:
     def score(logits: Tensor) -> float:
         return of_train(encoded.whole(logits.double().numpy(), sampled, blind)[held_out], held_out)
 
-    of_rows = torch.from_numpy(np.repeat(folds[sampled], encoded.rows_kept))
-    return FoldedRows(kept_targets(bench.train, encoded), of_rows, score)
+    return FoldedRows(kept_targets(bench.train, encoded), np.repeat(folds[sampled], encoded.rows_kept), score)
 
 
 def cross_validate(bench: Workbench, features: Callable[[], Tensor], rows: FoldedRows, tally: Tally) -> CrossValidation:

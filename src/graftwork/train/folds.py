@@ -7,6 +7,7 @@ score on these rows is too high (Cawley & Talbot 2010, JMLR 11).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +33,14 @@ def folds_of(bench: Workbench) -> NDArray[np.int64]:
         numbers.setdefault(key, len(numbers) % FOLDS)
     folds = np.array([numbers[key] for key in keys], dtype=np.int64)
     return np.where(folds < math.ceil(FOLDS * ENOUGH / len(folds)), folds, -1)
+
+
+def parts_of(folds: NDArray[np.int64]) -> Iterator[tuple[NDArray[np.int64], NDArray[np.int64]]]:
+    """Yield fold by fold the indices of the rows held out and of all others, which are never none."""
+    for number in range(folds.max() + 1):
+        here, others = np.flatnonzero(folds == number), np.flatnonzero(folds != number)
+        if len(here) and len(others):
+            yield here, others
 
 
 def train_scorer(bench: Workbench) -> Scorer:

@@ -47,8 +47,7 @@ def padded_tokens(rows: Sequence[Sequence[int]]) -> Tensor:
 class WritingObjective:
     """The objective of a network that writes: the first reference of each example. A `TrainingObjective`.
 
-    Steps run with the network's dropout: without it the loss on validation is least before the texts are best
-    (docs/log.md).
+    Steps run with the network's dropout (docs/log.md).
     """
 
     drops = True
