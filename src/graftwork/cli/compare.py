@@ -100,7 +100,7 @@ def command(
 ) -> int:
     """Train several methods with several seeds on DATA, and report which method is worth its cost.
 
-    DATA is one of: a CSV, TSV, JSONL, CoNLL or Parquet file; an export of Label Studio or doccano; a folder with
+    DATA is one of: a CSV, TSV, JSON, JSONL, CoNLL or Parquet file; an export of Label Studio or doccano; a folder with
     train.tsv, dev.tsv and test.tsv; a folder of brat files; a folder with one subfolder of images or sounds per class;
     hub:NAME; a task file (TOML); builtin:tickets. The page docs/reference/data-files.md describes them all. Several
     DATA give one board each, and one that summarises them: docs/how-to/several-tasks.md.

@@ -197,6 +197,8 @@ def test_bad_files(tmp_path: Path) -> None:
     empty.write_text('{"data": ')
     assert "e.json:1:" in refusal(empty) and "the file is not valid JSON" in refusal(empty)
     empty.write_text('["data"]')
+    assert "e.json: [0]: the item is not a question" in refusal(empty)
+    empty.write_text('"data"')
     assert "the file has no list of articles" in refusal(empty)
     assert "too few questions" in refusal(write(tmp_path, ROWS[:6]))
     assert "no question is left for test" in refusal(write(tmp_path, [row | {"title": "one"} for row in ROWS]))

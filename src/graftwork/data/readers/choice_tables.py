@@ -129,7 +129,7 @@ def _lettered(header: Sequence[str]) -> list[tuple[str, ...]]:
 
 
 def _is_json(table: Table) -> bool:
-    return plain_name(table.path).endswith(".jsonl")
+    return plain_name(table.path).endswith((".jsonl", ".json"))
 
 
 def choice_rows(table: Table, task: Task) -> Iterator[DataRow | Bad]:

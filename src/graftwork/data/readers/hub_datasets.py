@@ -14,7 +14,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.core.task import SPLIT_NAMES, SPLITS, Task
-from graftwork.data.readers.parquet import row_of, rows_at_once
+from graftwork.data.readers.nested_columns import stored_columns
+from graftwork.data.readers.parquet import header_of, row_of, rows_at_once
 from graftwork.data.readers.rejects import Bad, DataRow, RowSource
 from graftwork.data.readers.saved_sets import is_saved, saved_set, saved_sets
 from graftwork.errors import ConfigError, DataError, StorageError, UnknownName, clip
@@ -66,21 +67,25 @@ def with_splits(task: Task) -> Task:
 def opened(path: Path) -> RowSource:
     """Return every row, numbered from 1. A row is bad if its class is not published, or a cell is not text."""
     found = _set(path)
-    return RowSource(tuple(found.column_names), functools.partial(_rows, path, found))
+    header = header_of(
+        found.column_names, lambda names: list(_as_stored(found.select_columns(names))[:1].values()), path
+    )
+    return RowSource(header, functools.partial(_rows, path, found))
 
 
 def _rows(
     path: Path, whole: Dataset, wanted: Sequence[str], labels: Sequence[str], words: str | None
 ) -> Iterator[DataRow | Bad]:
-    found = _as_stored(whole.select_columns(list(dict.fromkeys(wanted))))
-    names = {column: given for column in wanted if (given := _class_names(found.features[column])) is not None}
+    stored = stored_columns(whole.column_names, wanted)
+    found = _as_stored(whole.select_columns(stored))
+    names = {column: given for column in stored if (given := _class_names(found.features[column])) is not None}
     number, size = 0, rows_at_once(str(field.type) for field in found.data.schema)
     for batch in found.iter(batch_size=size):
-        for cells in zip(*(batch[column] for column in wanted), strict=True):
+        for cells in zip(*(batch[column] for column in stored), strict=True):
             number += 1
             try:
                 where = f"{path}:{number}"
-                values = [_named(cell, names.get(name), where) for cell, name in zip(cells, wanted, strict=True)]
+                values = {name: _named(cell, names.get(name), where) for cell, name in zip(cells, stored, strict=True)}
             except DataError as error:
                 yield Bad(path, number, error)
             else:

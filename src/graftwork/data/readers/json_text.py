@@ -50,15 +50,6 @@ def named_list(value: Any) -> NamedList | None:
     return found
 
 
-def inner(item: Object) -> Object:
-    """Return the object with AI2's nested `{"question": {"stem": …, "choices": …}}`, if any, as two keys."""
-    asked = item.get("question")
-    if not (isinstance(asked, dict) and {"stem", "choices"} <= asked.keys()):
-        return item
-    own = {name: value for name, value in item.items() if name != "question"}
-    return {"question.stem": asked["stem"], "question.choices": asked["choices"], **own}
-
-
 def _refuse_nan(name: str) -> NoReturn:
     raise ValueError(f"{name} is no JSON number")
 
@@ -71,7 +62,7 @@ def _unique(pairs: list[tuple[str, Any]]) -> Object:
 
 
 DECODER = json.JSONDecoder(parse_constant=_refuse_nan, object_pairs_hook=_unique)
-_LITERAL = json.JSONDecoder(
+LITERAL_DECODER = json.JSONDecoder(
     parse_int=Literal, parse_float=Literal, parse_constant=_refuse_nan, object_pairs_hook=_unique
 )
 
@@ -92,7 +83,7 @@ def json_objects(lines: TextLines) -> Iterator[tuple[int, Object] | Bad]:
         try:
             if isinstance(line, DataError):
                 raise line
-            item = json_object(line, f"{path}:{number}", _LITERAL)
+            item = json_object(line, f"{path}:{number}", LITERAL_DECODER)
         except DataError as error:
             yield Bad(path, number, error, number)
         else:
@@ -134,11 +125,11 @@ def json_value(line: str, where: str, decoder: json.JSONDecoder = DECODER) -> An
     return item
 
 
-def whole_json(path: Path, do: str) -> Any:
+def whole_json(path: Path, do: str, decoder: json.JSONDecoder = DECODER) -> Any:
     """Return the value of a file that is one JSON document. Raises `DataError` with the location and the remedy."""
     text = "".join(line for _, line in read_lines(path, LONGEST_DOCUMENT))
     try:
-        found = DECODER.decode(text)
+        found = decoder.decode(text)
         _require_characters(found, text)
     except (ValueError, RecursionError) as error:
         place = f":{error.lineno}:{error.colno}" if isinstance(error, json.JSONDecodeError) else ""

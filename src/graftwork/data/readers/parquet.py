@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from graftwork.data.readers.embedded_media import AT_ONCE, embedded_file, refuse_several
 from graftwork.data.readers.json_text import Literal, cell_of
+from graftwork.data.readers.nested_columns import may_nest, stored_columns, unnested
 from graftwork.data.readers.rejects import Bad, Cell, DataRow, RowSource
 from graftwork.errors import DataError, clip
 from graftwork.io.extras import extra
@@ -35,17 +36,28 @@ def opened(path: Path) -> RowSource:
     file = _open(path)
 
     def rows(wanted: Sequence[str], labels: Sequence[str], words: str | None) -> Iterator[DataRow | Bad]:
-        number = 0
-        for columns in _batches(file, path, wanted):
-            for cells in zip(*columns, strict=True):
+        number, stored = 0, stored_columns(names, wanted)
+        for columns in _batches(file, path, stored):
+            for values in zip(*columns, strict=True):
                 number += 1
-                yield row_of(cells, wanted, labels, words, path, number)
+                yield row_of(dict(zip(stored, values, strict=True)), wanted, labels, words, path, number)
 
-    return RowSource(tuple(file.schema_arrow.names), rows)
+    names = file.schema_arrow.names
+    return RowSource(header_of(names, lambda columns: next(_batches(file, path, columns), None), path), rows)
+
+
+def header_of(
+    names: Sequence[str], first: Callable[[Sequence[str]], Sequence[Sequence[Any]] | None], path: Path
+) -> tuple[str, ...]:
+    """Return the columns, those inside a column as the first row has them; `first` reads columns of a first batch."""
+    nesting = [name for name in names if may_nest(name)]
+    batch = first(nesting) if nesting else None
+    known = {name: values[0] for name, values in zip(nesting, batch, strict=True)} if batch else {}
+    return tuple(unnested({name: known.get(name) for name in names}, f"{path}:1"))
 
 
 def row_of(
-    values: Sequence[Any], wanted: Sequence[str], labels: Sequence[str], words: str | None, path: Path, number: int
+    row: Mapping[str, Any], wanted: Sequence[str], labels: Sequence[str], words: str | None, path: Path, number: int
 ) -> DataRow | Bad:
     """Return row `number` of values as cells, or the bad row."""
 
@@ -58,19 +70,19 @@ def row_of(
         return cell_of(_as_json(value), name, f"{path}:{number}", is_label=name in labels, is_words=is_words)
 
     try:
-        cells = [cell(value, name) for value, name in zip(values, wanted, strict=True)]
+        known = row if all(name in row for name in wanted) else unnested(row, f"{path}:{number}")
+        cells = [cell(known.get(name), name) for name in wanted]
     except DataError as error:
         return Bad(path, number, error)
     return DataRow(number, tuple(cells))
 
 
-def _batches(file: ParquetFile, path: Path, wanted: Sequence[str]) -> Iterator[list[list[Any]]]:
-    """Yield the values of every `wanted` column, a batch of rows at a time."""
-    columns = list(dict.fromkeys(wanted))
-    types = [str(file.schema_arrow.field(name).type) for name in columns]
+def _batches(file: ParquetFile, path: Path, stored: Sequence[str]) -> Iterator[list[list[Any]]]:
+    """Yield the values of every column of `stored`, a batch of rows at a time."""
+    types = [str(file.schema_arrow.field(name).type) for name in stored]
     with whole(path):
-        for batch in file.iter_batches(batch_size=rows_at_once(types), columns=columns):
-            yield [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in wanted]
+        for batch in file.iter_batches(batch_size=rows_at_once(types), columns=list(stored)):
+            yield [batch.column(batch.schema.get_field_index(name)).to_pylist() for name in stored]
 
 
 def rows_at_once(types: Iterable[str]) -> int:

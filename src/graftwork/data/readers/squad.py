@@ -1,6 +1,6 @@
-"""Reader of questions about passages: SQuAD 1.1 and 2.0 JSON, or JSONL with one per line; each also as `.gz`.
+"""Reader of questions about passages: SQuAD 1.1 and 2.0 JSON, a JSON list of them, or JSONL with one per line.
 
-Rajpurkar et al. 2016, arXiv:1606.05250, and 2018, arXiv:1806.03822. A line of JSONL is `{"context", "question",
+Rajpurkar et al. 2016, arXiv:1606.05250, and 2018, arXiv:1806.03822. One of a list or line is `{"context", "question",
 "answers"}`, with optional `id` and `title`; `answers` is `{"text": […], "answer_start": […]}` or a list of
 `{"text", "answer_start"}`, empty for a question without an answer.
 """
@@ -50,7 +50,7 @@ def questions(path: Path, labelled: bool = True) -> Iterator[Question | Bad]:
             expected=".json (the form of SQuAD), .jsonl (a question per line), each also with .gz after it",
             do="questions about passages are in one of these",
         )
-    return _of_lines(path, labelled) if suffix == ".jsonl" else _of_articles(path, labelled)
+    return _of_lines(path, labelled) if suffix == ".jsonl" else _of_document(path, labelled)
 
 
 def _of_lines(path: Path, labelled: bool) -> Iterator[Question | Bad]:
@@ -62,8 +62,13 @@ def _of_lines(path: Path, labelled: bool) -> Iterator[Question | Bad]:
             yield _read(path, line, line, f"{path}:{line}", item, item, item.get("title"), labelled)
 
 
-def _of_articles(path: Path, labelled: bool) -> Iterator[Question | Bad]:
+def _of_document(path: Path, labelled: bool) -> Iterator[Question | Bad]:
     content = whole_json(path, "check that it was written whole; a file with a JSON object per line is called .jsonl")
+    if isinstance(content, list):  # a question each
+        for number, item in enumerate(content, 1):
+            about = item if isinstance(item, dict) else {}
+            yield _read(path, number, 0, f"{path}: [{number - 1}]", item, about, about.get("title"), labelled)
+        return
     if not isinstance(content, dict) or not isinstance(content.get("data"), list):
         _refuse(
             str(path), "the file has no list of articles", content, '{"data": [{"title": …, "paragraphs": […]}, …]}'

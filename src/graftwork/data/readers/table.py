@@ -15,9 +15,11 @@ from typing import Any, NoReturn
 
 from graftwork.core.task import builtin_names
 from graftwork.data.readers import whole_file_formats
-from graftwork.data.readers.json_text import cell_of, inner, json_objects
+from graftwork.data.readers.json_rows import cells_of
+from graftwork.data.readers.json_text import json_objects
 from graftwork.data.readers.lines import TextLines
-from graftwork.data.readers.rejects import Bad, Cell, DataRow, RowSource, none_bad
+from graftwork.data.readers.nested_columns import unnested
+from graftwork.data.readers.rejects import Bad, DataRow, RowSource, none_bad
 from graftwork.data.readers.separated import NAMES, records
 from graftwork.data.readers.separators import Separation, separation_of
 from graftwork.errors import DataError, StorageError, clip, nearest
@@ -92,7 +94,8 @@ class Table:
 
     def holds_lists(self, column: str) -> bool:
         """Return whether the first readable row has a list in this column."""
-        words = None if suffix_of(self.path) == ".jsonl" else column  # in JSONL, `words` may hold nothing but lists
+        is_json = suffix_of(self.path) in (".jsonl", ".json")
+        words = None if is_json else column  # in JSON, `words` may hold nothing but lists
         found = self.readings([column], label=column, words=words)  # a label may be of any type
         first = next((row for row in found if not isinstance(row, Bad)), None)
         return first is not None and isinstance(first.cells[0], tuple)
@@ -124,22 +127,11 @@ class Table:
             try:
                 if family is not None:
                     self._refuse_further(family, item, line)
-                row = DataRow(line, tuple(self._cells(item, columns, labels, words, line)), 0, line)
+                row = DataRow(line, cells_of(item, columns, labels, words, f"{self.path}:{line}"), 0, line)
             except DataError as error:
                 yield Bad(self.path, line, error, line)
             else:
                 yield row
-
-    def _cells(
-        self, item: dict[str, Any], columns: Sequence[str], labels: Sequence[str], words: str | None, line: int
-    ) -> Iterator[Cell]:
-        where = f"{self.path}:{line}"
-        for column in columns:
-            if column not in item:
-                item = inner(item)
-            if column not in item:
-                _refuse_missing(column, item, where)
-            yield cell_of(item[column], column, where, is_label=column in labels, is_words=column == words)
 
     def _refuse_further(self, family: re.Pattern[str], item: dict[str, Any], line: int) -> None:
         further = [key for key in item if key not in self.header and family.fullmatch(key)]
@@ -218,9 +210,12 @@ def _keys(lines: TextLines) -> tuple[str, ...] | None:
     """Return the keys of the first valid object; bad lines before it are reported later, as rows."""
     wrong: DataError | None = None
     for found in json_objects(lines):
-        if not isinstance(found, Bad):
-            return tuple(inner(found[1]))
-        wrong = wrong or found.error
+        try:
+            if isinstance(found, Bad):
+                raise found.error
+            return tuple(unnested(found[1], f"{lines.path}:{found[0]}"))
+        except DataError as error:
+            wrong = wrong or error
     if wrong is not None:
         raise wrong
     return None
@@ -312,14 +307,3 @@ def _check_header(path: Path, suffix: str, header: tuple[str, ...]) -> None:
             expected=f"{_READ[suffix]} columns, as {suffix} says",
             do="rename the file to .csv" if suffix == ".tsv" else "take the quotes round the whole lines away",
         )
-
-
-def _refuse_missing(column: str, item: dict[str, Any], where: str) -> NoReturn:
-    near = nearest(column, item)
-    raise DataError(
-        f"the key {column!r} is missing",
-        where=where,
-        got=f"keys: {', '.join(item) or 'none'}",
-        expected="the same keys in every line",
-        do=f"is it called {clip(near)} here?" if near else "add it or remove the line",
-    )

@@ -13,6 +13,7 @@ from graftwork.data.readers import (
     conll,
     fasttext_lines,
     hub_datasets,
+    json_rows,
     label_studio_min,
     parallel_files,
     parquet,
@@ -72,8 +73,10 @@ def _of_json(lines: TextLines) -> RowSource:
     item = next(iter(content), None) if isinstance(content, list) else content
     if spacy_examples.is_spacy(item) or (isinstance(item, dict) and {"classes", "annotations"} <= item.keys()):
         return spacy_examples.of_json(lines.path, content)
-    of_studio = label_studio_min.opened if label_studio_min.is_min(item) else annotation_exports.label_studio
-    return of_studio(lines.path, content)
+    if label_studio_min.is_min(item):
+        return label_studio_min.opened(lines.path, content)
+    is_rows = isinstance(item, dict) and isinstance(content, list) and not {"data", "annotations"} & item.keys()
+    return json_rows.opened(lines.path, AS_JSON) if is_rows else annotation_exports.label_studio(lines.path, content)
 
 
 BY_SUFFIX: Mapping[str, Callable[[TextLines], RowSource | None]] = {
@@ -86,6 +89,6 @@ BY_SUFFIX: Mapping[str, Callable[[TextLines], RowSource | None]] = {
 WHAT: Mapping[str, str] = {
     **dict.fromkeys(conll.SUFFIXES, "a word per line"),
     ".parquet": "through pyarrow",
-    ".json": "the export of Label Studio, or examples of spaCy",
+    ".json": "a list of rows, the export of Label Studio, or examples of spaCy",
     spacy_examples.BINARY: "through spaCy",
 }

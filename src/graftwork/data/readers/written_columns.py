@@ -9,6 +9,7 @@ from typing import NoReturn
 
 from graftwork.core.media import COLUMNS as MEDIA_COLUMNS
 from graftwork.core.task import Task
+from graftwork.data.readers.nested_columns import TRANSLATION
 from graftwork.data.readers.parallel_files import is_parallel
 from graftwork.data.readers.rejects import Bad, DataRow
 from graftwork.data.readers.table import Table
@@ -22,6 +23,11 @@ _SAID = (
     "caption",
     "target",
 )  # the transcript of a sound, or the caption of an image
+_SPOKEN = tuple(  # columns with the turns of a conversation: who asks, and who answers
+    (column, (*before, user), assistant)
+    for column, user, assistant in (("messages", "user", "assistant"), ("conversations", "human", "gpt"))
+    for before in ((), ("system",))
+)
 USUAL: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (  # input columns, and the targets that go with them
     (("source",), ("target", "targets", "translation", "reference", "references")),
     (("src",), ("tgt", "trg", "ref")),
@@ -36,6 +42,12 @@ USUAL: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (  # input columns,
     (("input",), ("output", "target", "targets")),
     (("prompt",), ("completion", "response")),
     (("text_a", "text_b"), ("target", "label")),
+    *(
+        (tuple(f"{column}.{one}" for one in asking), (f"{column}.{answering}",))
+        for column, asking, answering in _SPOKEN
+    ),
+    (("prompt.user",), ("completion.assistant",)),
+    (("prompt.system", "prompt.user"), ("completion.assistant",)),
     *(((column,), _SAID) for column in MEDIA_COLUMNS["sound"] + MEDIA_COLUMNS["image"]),
 )
 _INPUTS = ("text", "text_a", "image", "sound")  # settings that name an input
@@ -84,13 +96,15 @@ def with_usual_columns(task: Task, table: Table) -> Task:
 
 
 def _unfound(task: Task, table: Table) -> NoReturn:
-    """Raise `DataError` that asks for a name: the direction of parallel files, the target, or both columns."""
-    if is_parallel(table.path):
-        one, other, *_ = table.header
+    """Raise `DataError` that asks for a name: the direction of a translation, the target, or both columns."""
+    parallel = is_parallel(table.path)
+    sides = table.header if parallel else [name for name in table.header if name.startswith(f"{TRANSLATION}.")]
+    if len(sides) > 1:
+        one, other, *_ = sides
         raise DataError(
-            "parallel files, and nothing says which is to be written",
-            where=str(table.path.parent),
-            got=f"the sides {', '.join(table.header)}",
+            f"{'parallel files' if parallel else 'translations'}, and nothing says which is to be written",
+            where=str(table.path.parent if parallel else table.path),
+            got=f"the sides {', '.join(sides)}",
             expected="the side that is read and the one that is written",
             do=f"say the direction: --text {one} --label {other}, or --text {other} --label {one}",
         )
