@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import argparse
+import importlib.util
 import os
+import sys
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,19 @@ def compared(task: gw.Task, **settings: Any) -> Any:
     board = gw.compare(task, exhaustive=True, progress=say, **settings)
     print(f"{task.name}: {board.executed} runs executed, {board.reused} reused", flush=True)
     return board
+
+
+def driver_of(folder: Path) -> Any:
+    """Import `run.py` of another benchmark; modules that it imports are first looked for in its own folder."""
+    spec = importlib.util.spec_from_file_location(f"{folder.name}_run", folder / "run.py")
+    assert spec is not None and spec.loader is not None
+    module = sys.modules[spec.name] = importlib.util.module_from_spec(spec)
+    sys.path.insert(0, str(folder))
+    try:
+        spec.loader.exec_module(module)
+    finally:
+        sys.path.remove(str(folder))
+    return module
 
 
 def say(done: float, text: str) -> None:

@@ -6,23 +6,18 @@ import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from refit import BOARDS, SMALL, traits_of
+from refit import SMALL, WHOLE, board_of, current_scores, traits_of
 
 from graftwork.decision.earlier_boards import TaskRecord, record_of
 from graftwork.decision.traits import TUNED, Arm
 from graftwork.io.files import read_json
 
-HERE = Path(__file__).parent.absolute()
-VALIDATION = HERE / "results" / "validation.json"
-WHOLE = {  # benchmark -> its boards that keep validation scores
-    "many_tasks": None,  # all
-    "glue": ("CoLA", "MRPC", "RTE", "SST-2", "STS-B"),
-}
+REPLAYED = ("many_tasks", "glue")  # benchmarks whose boards keep validation scores
+SEEDS = 3  # of whole boards
 DRAWS = 400
 PAIRED = 0.6  # correlation of two methods' validation scores over resampled rows, where it was not kept
 
@@ -100,6 +95,11 @@ class Replay:
         return np.asarray(root @ np.random.default_rng(0).standard_normal((count, DRAWS)))
 
 
+def keeps_an_epoch(arm: Arm) -> bool:
+    """Return whether a method keeps its best epoch on validation."""
+    return arm.sort == TUNED or arm.name in ("dan", "scalar_mix")
+
+
 def replays() -> list[Replay]:
     """Return all boards that keep enough to be replayed."""
     return [*whole(), *small()]
@@ -131,24 +131,20 @@ def whole() -> list[Replay]:
     A missing validation score is replaced by the test score plus the mean difference of both scores of the
     other methods.
     """
-    kept = read_json(VALIDATION) if VALIDATION.is_file() else {}
     found = []
-    for benchmark, names in WHOLE.items():
-        for path in sorted((BOARDS / benchmark / "results").glob("*/leaderboard.json")):
-            name = path.parent.name
-            if names is not None and name not in names:
-                continue
-            board = read_json(path)
+    for benchmark in REPLAYED:
+        for name in WHOLE[benchmark]:
+            board = board_of(benchmark, name)
             record = record_of(board, f"{benchmark}/{name}", traits_of(board, name))
             shown = _validation(board)
-            if benchmark == "many_tasks":
-                shown |= {method: (score,) * 3 for method, score in kept.get(name, {}).items()}
+            current = current_scores().get(record.name, {})
+            shown |= {method: (scores["validation"],) * SEEDS for method, scores in current.items()}
             means = {arm.label: score.mean for arm, score in record.scores.items()}
             known = [label for label in shown if label in means]
             apart = statistics.fmean(statistics.fmean(shown[label]) - means[label] for label in known)
             prices = {row["method"]: row["costs"]["train_seconds"]["value"] for row in board["rows"]}
             arms = {
-                arm: Seen(shown.get(arm.label, (score.mean + apart,) * 3), score.mean, prices[arm.label])
+                arm: Seen(shown.get(arm.label, (score.mean + apart,) * SEEDS), score.mean, prices[arm.label])
                 for arm, score in record.scores.items()
                 if arm.label in shown or arm.sort != TUNED
             }

@@ -18,7 +18,7 @@ from typing import Any
 import numpy as np
 from calibration_plot import write_plot
 from refit import records
-from replays import Replay, replays
+from replays import Replay, keeps_an_epoch, replays
 from simulated import coverage
 
 from graftwork.budget.averaging import gains_per_second
@@ -73,11 +73,14 @@ def priors(tasks: Sequence[Replay], sizes: Sizes) -> dict[str, Prior]:
     return found
 
 
-def search(task: Replay, prior: Prior, order: int, worth: float, budget: float = math.inf) -> Outcome:
+def search(
+    task: Replay, prior: Prior, order: int, worth: float, budget: float = math.inf, unflattered: bool = True
+) -> Outcome:
     """Choose as `compare` does: baselines, then the most valuable runs, then those that show the choice's spread.
 
     With a `budget`, a multiple of a run of `full`, as `train --budget` does: until it is spent, and nothing more; a
-    first run for which too little is left is cut to a part of its steps.
+    first run for which too little is left is cut to a part of its steps. With `unflattered`, what keeping the best
+    epoch adds to a score is taken off.
     """
     random = np.random.default_rng(order)
     seconds = {arm: max(LEAST_SECONDS, seen.seconds) for arm, seen in task.arms.items()}
@@ -93,7 +96,7 @@ def search(task: Replay, prior: Prior, order: int, worth: float, budget: float =
         standing.begin(arm)
         lost = (1 - kept_gain(parts[arm])) * task.gain(arm, of_validation=True)
         shown = Evidence(task.arms[arm].validation[seed] - lost, task.draws(arm, seed, standing.spread) - lost)
-        standing.add(arm, shown, parts[arm] * seconds[arm])
+        standing.add(arm, shown, parts[arm] * seconds[arm], unflattered and keeps_an_epoch(arm))
         spent += parts[arm] * seconds[arm]
 
     def cut() -> None:

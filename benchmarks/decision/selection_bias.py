@@ -23,12 +23,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from refit import records
-from replays import Replay, Seen
+from replays import Replay, Seen, keeps_an_epoch
 
 from graftwork.decision.choice import WORTH
 from graftwork.decision.earlier_boards import Experience, ScoreOnTest, TaskRecord, shipped_prior
+from graftwork.decision.posterior import FLATTERED
 from graftwork.decision.prior import Prior, Sizes
-from graftwork.decision.traits import FLOOR, TUNED, Arm, Traits
+from graftwork.decision.traits import FLOOR, Arm, Traits
 from graftwork.io.files import read_json, write_json
 from graftwork.machine.environment import environment
 from run import FULL, search, source_of
@@ -36,7 +37,6 @@ from run import FULL, search, source_of
 HERE = Path(__file__).parent.absolute()
 RESULT = HERE / "results" / "selection_bias.json"
 ROWS = (40, 60, 120, 250)  # rows of validation
-STANDARD_ERRORS = 0.8  # of a score, by which validation flatters a method that keeps its best epoch there
 REPEATS = 20  # draws of each number
 CORRECTED, REPORTED, BEST, BEST_CORRECTED = (
     "chosen, without selection bias", "chosen, with selection bias", "best on validation",
@@ -96,8 +96,7 @@ def expected_bias(arms: Sequence[Arm], bits: NDArray[np.int64]) -> NDArray[np.fl
     each method got right.
     """
     variances = [of.var() / len(of) for arm, of in zip(arms, bits, strict=True) if arm.sort != FLOOR]
-    keep_an_epoch = np.array([arm.sort == TUNED or arm.name in ("dan", "scalar_mix") for arm in arms])
-    return STANDARD_ERRORS * math.sqrt(statistics.fmean(variances)) * keep_an_epoch
+    return FLATTERED * math.sqrt(statistics.fmean(variances)) * np.array([keeps_an_epoch(arm) for arm in arms])
 
 
 def replayed(fits: Fits, prior: Prior, rows: int, repeats: int) -> dict[str, Any]:
@@ -110,12 +109,12 @@ def replayed(fits: Fits, prior: Prior, rows: int, repeats: int) -> dict[str, Any
         found = []
         for one in draws:
             seen = {
-                arm: Seen((one.shown[place] - correct * one.bias[place],), worth[place], fits.seconds[arm],
+                arm: Seen((one.shown[place],), worth[place], fits.seconds[arm],
                           (np.packbits(one.rows[place]).tobytes().hex(),))
                 for place, arm in enumerate(arms)
             }  # fmt: skip
             record = TaskRecord(fits.name, fits.traits, {arm: ScoreOnTest(seen[arm].test, 0.0, 1) for arm in arms})
-            found.append(search(Replay(record, seen, rows), prior, 0, WORTH))
+            found.append(search(Replay(record, seen, rows), prior, 0, WORTH, unflattered=correct))
         lost[rule] = statistics.fmean(one.loss for one in found)
         prices[rule] = math.exp(statistics.fmean(math.log(one.price) for one in found))
         spent[rule] = statistics.fmean(one.spent for one in found)

@@ -38,7 +38,7 @@ def coverage(tasks: Sequence[Replay], priors: Mapping[str, Prior], sizes: Sizes,
         standing = Standing(arms, task.record.traits, task.rows, prior)
         run_scores = _run_scores(truth, spread, task.rows, [arm.sort == TUNED for arm in arms], sizes, random)
         for (arm, seen), (score, draws) in zip(task.arms.items(), run_scores, strict=True):
-            standing.add(arm, Evidence(score, draws), max(0.05, seen.seconds))
+            standing.add(arm, Evidence(score, draws), max(0.05, seen.seconds), False)
         chosen = standing.choice(WORTH).chosen
         mean, low, high = standing.posterior.shortfall(chosen)
         stated.append(mean)

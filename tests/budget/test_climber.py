@@ -676,7 +676,7 @@ def test_the_method_with_the_highest_expected_score_is_chosen_and_its_best_run(c
         method = parse_method(words)
         climber.rungs.append(Rung(method, seed, evidence=Evidence(score, np.full(1000, score))))
         climber.standing.begin(Arm.of(method))
-        climber.standing.add(Arm.of(method), climber.rungs[-1].evidence, 1.0)  # type: ignore[arg-type]
+        climber.standing.add(Arm.of(method), climber.rungs[-1].evidence, 1.0, False)  # type: ignore[arg-type]
     chosen = climber.chosen()
     assert chosen is not None
     assert (chosen.method.label, chosen.seed) == ("tuned:seconds=2", 1)
@@ -691,7 +691,7 @@ def test_of_equals_the_cheapest_is_chosen(worth: float, label: str, climb: Climb
         method = parse_method(words)
         climber.rungs.append(Rung(method, 0, evidence=Evidence(score, np.full(1000, score))))
         climber.standing.begin(Arm.of(method))
-        climber.standing.add(Arm.of(method), climber.rungs[-1].evidence, method.config["seconds"])  # type: ignore[arg-type]
+        climber.standing.add(Arm.of(method), climber.rungs[-1].evidence, method.config["seconds"], False)  # type: ignore[arg-type]
     chosen = climber.chosen()
     assert chosen is not None and chosen.method.label == label
 

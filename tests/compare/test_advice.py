@@ -226,7 +226,7 @@ def test_the_decisions_here_are_like_those_of_a_comparison() -> None:
     for seed, (arm, (_, score)) in enumerate(zip(known, arms.values(), strict=True)):
         standing.begin(arm)
         draws = score + np.random.default_rng(seed).normal(0, 0.03, 200)
-        standing.add(arm, Evidence(score, draws), 10.0**seed)
+        standing.add(arm, Evidence(score, draws), 10.0**seed, False)
     found = content_of(standing, 0.005) | {"left": []}
     assert found["cheaper"] and found["rivals"], "else there would be nothing to compare"
     ours = decision("full", SHORTFALLS, beside("adapter", 0.0, 0.0, 0.0), [beside("lora", 0.0, 0.0, rows=1, runs=1)])

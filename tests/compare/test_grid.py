@@ -89,6 +89,12 @@ def test_validation_counts_and_a_method_of_which_a_run_failed_does_not(toy_sessi
     assert [bool(stats) for _, stats in rows["near:fails_from=1"].runs] == [True, False]
 
 
+def test_the_standing_learns_which_run_kept_its_best_epoch(toy_session: Session) -> None:
+    made = exhaustive(Comparison(toy_session, "majority,fair:epochs=3,near:epochs=1", seeds=1))
+    told = {one.arm.label: one.kept_best_epoch for one in made.standing.run_scores}
+    assert told == {"majority": False, "fair:epochs=3": True, "near:epochs=1": False}
+
+
 def test_a_method_has_a_row_once_it_has_run_and_is_left_until_then(toy_session: Session) -> None:
     found = Comparison(toy_session, "majority,fair,near:fails_from=0")
     majority, _, near = found.runner.entries

@@ -60,7 +60,7 @@ def standing(runs: dict[Arm, list[float]]) -> Standing:
     for arm, scores in runs.items():
         for score in scores:
             made.begin(arm)
-            made.add(arm, Evidence(score, np.full(10, score)), 1.5)
+            made.add(arm, Evidence(score, np.full(10, score)), 1.5, False)
     return made
 
 

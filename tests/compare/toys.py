@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import zlib
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, ClassVar
 
@@ -109,6 +109,7 @@ def on_the_backbone(share: float, tuned: bool) -> type:
         on_test: float = -1.0
         fails_from: int = 99
         learning_rate: float = 1e-3
+        epochs: int = 0  # from which it says that it kept the first; 0: it says nothing
 
         VERSION: ClassVar[int] = 1
         uses_backbone: ClassVar[bool] = True
@@ -117,7 +118,8 @@ def on_the_backbone(share: float, tuned: bool) -> type:
             return ""
 
         def fit(self, bench: Workbench) -> Answers:
-            return Simple(self.skill, self.later, self.on_test, self.fails_from).fit(bench)
+            made = Simple(self.skill, self.later, self.on_test, self.fails_from).fit(bench)
+            return replace(made, facts={"best_epoch": 1, "epochs": self.epochs}) if self.epochs else made
 
         def restore(self, setting: Setting, delta: Any, facts: Mapping[str, Any]) -> Answers:
             raise AssertionError("nothing is restored here")
@@ -159,8 +161,8 @@ def open_session(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Session:
         monkeypatch.setitem(methods._parts, name, on_the_backbone(SKILLS[name], tuned=name != "probe"))
     add = Standing.add
 
-    def priced(self: Standing, arm: Arm, evidence: Evidence, seconds: float | None) -> None:
-        add(self, arm, evidence, SECONDS[arm.name])
+    def priced(self: Standing, arm: Arm, evidence: Evidence, seconds: float | None, kept_best_epoch: bool) -> None:
+        add(self, arm, evidence, SECONDS[arm.name], kept_best_epoch)
 
     monkeypatch.setattr(Standing, "add", priced)
     monkeypatch.setattr(Search, "seconds", lambda self, arm: SECONDS[arm.name])

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
 
 from graftwork.decision.choice import choose, parse_worth
 from graftwork.decision.next_run import as_if_finished, best_next, expected_gain
-from graftwork.decision.posterior import TOP, Posterior, RunScore, expected, posterior
+from graftwork.decision.posterior import FLATTERED, TOP, Posterior, RunScore, expected, posterior, unflattered
 from graftwork.decision.prior import LEVEL, Belief, Sizes
 from graftwork.decision.traits import FLOOR, FROZEN, TUNED, Arm
 from graftwork.errors import ConfigError
@@ -30,7 +31,7 @@ def belief(means: tuple[float, ...] = (0.3, 0.8, 0.82, 0.83), own: float = 0.02)
 
 
 def look(arm: Arm, score: float, seed: int = 0, deviation: float = 0.015) -> RunScore:
-    return RunScore(arm, score, score + np.random.default_rng(seed).normal(0, deviation, 500))
+    return RunScore(arm, score, score + np.random.default_rng(seed).normal(0, deviation, 500), False)
 
 
 def joined(run_scores: list[RunScore], own: float = 0.02, rows: int = ROWS) -> Posterior:
@@ -47,6 +48,21 @@ def test_a_run_moves_the_difference_as_far_as_it_is_known() -> None:
     few = joined([look(PROBE, 0.8), look(FULL, 0.93, 1)], rows=20)
     many = joined([look(PROBE, 0.8), look(FULL, 0.93, 1)], rows=5000)
     assert 0.03 < few.gain(FULL, PROBE)[0] < many.gain(FULL, PROBE)[0] < 0.13
+
+
+def test_what_keeping_the_best_epoch_adds_is_taken_off() -> None:
+    runs = [
+        look(FLOOR_ARM, 0.4, 2, 0.1),
+        look(PROBE, 0.8, 0, 0.01),
+        replace(look(FULL, 0.9, 1, 0.03), kept_best_epoch=True),
+    ]
+    error = math.sqrt(np.mean([one.draws.var() for one in runs[1:]]))  # of all but the majority class
+    assert unflattered(runs).tolist() == pytest.approx([0.4, 0.8, 0.9 - FLATTERED * error])
+    asis = [replace(one, kept_best_epoch=False) for one in runs]
+    assert joined(runs).gain(FULL, PROBE)[0] < joined(asis).gain(FULL, PROBE)[0]
+    all_do = [replace(one, kept_best_epoch=True) for one in runs[1:]]
+    assert joined(all_do).gain(FULL, PROBE)[0] == pytest.approx(joined(asis[1:]).gain(FULL, PROBE)[0], rel=1e-3)
+    assert unflattered([]).tolist() == [] and unflattered(runs[:1]).tolist() == [0.4]
 
 
 def test_more_seeds_are_believed_more() -> None:
@@ -66,7 +82,7 @@ def test_a_shortfall_is_what_the_best_of_each_draw_scores_above() -> None:
 
 def test_no_score_is_above_the_top() -> None:
     """A method that is right on every row leaves little to gain, whatever a dearer one gained elsewhere."""
-    right = [RunScore(FLOOR_ARM, 0.5, np.full(500, 0.5)), RunScore(PROBE, 1.0, np.ones(500))]
+    right = [RunScore(FLOOR_ARM, 0.5, np.full(500, 0.5), False), RunScore(PROBE, 1.0, np.ones(500), False)]
     there = joined(right, rows=1000)
     assert there.mean[3] > 1.02 and there.draws.max() == TOP
     assert there.shortfall(PROBE)[0] < 0.003 and there.gain(FULL, PROBE)[0] < 0.003
@@ -82,7 +98,7 @@ def test_expected_scores_are_those_of_draws() -> None:
 
 
 def test_rows_that_all_answer_alike_are_no_certainty() -> None:
-    alike = [RunScore(PROBE, 1.0, np.ones(500)), RunScore(FULL, 1.0, np.ones(500))]
+    alike = [RunScore(PROBE, 1.0, np.ones(500), False), RunScore(FULL, 1.0, np.ones(500), False)]
     there = joined(alike, rows=30)
     low, high = there.gain(FULL, PROBE)[1:]
     assert high - low > 0.01
@@ -185,7 +201,7 @@ def test_intervals_of_a_shortfall_hold_the_truth_as_often_as_they_say() -> None:
         deviation = np.sqrt(SPREAD**2 / ROWS)
         shared = random.normal(0, deviation * np.sqrt(sizes.paired), 500)
         draws = [score + shared + random.normal(0, deviation * np.sqrt(1 - sizes.paired), 500) for score in shown]
-        there = posterior(belief(), list(map(RunScore, ARMS, shown, draws)), ROWS, SPREAD, sizes)
+        there = posterior(belief(), list(map(RunScore, ARMS, shown, draws, [False] * 4)), ROWS, SPREAD, sizes)
         low, high = there.gain(FULL, PROBE)[1:]
         inside += low <= truth[3] - truth[1] <= high
     assert 0.85 < inside / 400 < 0.95

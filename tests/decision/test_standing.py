@@ -35,7 +35,7 @@ def ran(scores: dict[Arm, float], rows: int = 100) -> Standing:
     there = standing(rows)
     for seed, (arm, score) in enumerate(scores.items()):
         there.begin(arm)
-        there.add(arm, evidence(score, seed), SECONDS[arm])
+        there.add(arm, evidence(score, seed), SECONDS[arm], False)
     return there
 
 
@@ -43,10 +43,20 @@ def test_it_learns_run_by_run() -> None:
     there = ran({FLOOR_ARM: 0.3, PROBE: 0.7})
     before = there.posterior.gain(FULL, PROBE)[0]
     there.begin(FULL)
-    there.add(FULL, evidence(0.9, 5), 10.0)
+    there.add(FULL, evidence(0.9, 5), 10.0, False)
     assert there.posterior.gain(FULL, PROBE)[0] > before
     assert there.choice(0.005).chosen == FULL and there.prices[FULL] == 10.0
     assert there.landmarks == {FLOOR_ARM: 0.3, PROBE: 0.7, FULL: 0.9} and there.runs(FULL) == 1
+
+
+def test_a_run_that_kept_its_best_epoch_counts_for_less() -> None:
+    gains = []
+    for kept in (False, True):
+        there = ran({FLOOR_ARM: 0.3, PROBE: 0.7})
+        there.add(FULL, evidence(0.75, 5), 10.0, kept)
+        assert there.landmarks[FULL] == 0.75  # the score itself stays
+        gains.append(there.posterior.gain(FULL, PROBE)[0])
+    assert gains[1] < gains[0]
 
 
 def test_a_method_that_failed_is_out() -> None:

@@ -13,6 +13,7 @@ import torch
 from graftwork.core.configured_methods import method_from_config, parse_method
 from graftwork.core.example import Example
 from graftwork.core.method import Setting
+from graftwork.core.run import RunResult
 from graftwork.errors import ConfigError, DataError, IncompatibleModule, StorageError
 from graftwork.methods.dan import Averaging, Dan, Network, _dropped
 from graftwork.registry import kinds
@@ -73,6 +74,7 @@ def test_it_learns_and_keeps_its_best_epoch() -> None:
     scores = fitted.facts["validation_by_epoch"]
     assert bench.score(fitted.logits(data.validation.examples)) == max(scores) >= 0.9
     assert scores[fitted.facts["best_epoch"] - 1] == max(scores)
+    assert RunResult("0", 0, "ok", facts=fitted.facts).kept_best_epoch
     assert [line["validation"] for line in lines] == scores and lines[-1]["loss"] < lines[0]["loss"]
     assert bench.tally.grade == "model" and bench.tally.flops > 0
 

@@ -13,6 +13,7 @@ from torch import Tensor
 
 from graftwork.core.method import Setting, Workbench
 from graftwork.core.model import Model
+from graftwork.core.run import RunResult
 from graftwork.methods.adapter import Adapter
 from graftwork.methods.full import Full
 from graftwork.methods.lora import Lora
@@ -71,6 +72,7 @@ def test_the_best_epoch_is_kept() -> None:
     bench.score = lambda logits: next(scores)
     fitted = fit_by_gradient(Lora(), bench)
     assert fitted.facts["best_epoch"] == 1 and fitted.facts["validation_by_epoch"] == [0.5, 0.9, 0.2]
+    assert RunResult("0", 0, "ok", facts=fitted.facts).kept_best_epoch
     after_one = tiny_bench(DATA, BACKBONE, epochs=2)
     after_one.recipe = {**after_one.recipe, "epochs": 1}
     after_one.score = lambda logits: 0.0

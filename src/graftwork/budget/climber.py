@@ -342,7 +342,7 @@ class Climber:
         rung.evidence = validation_evidence(self.session.dataset, self.session.store.root / rung.result.id)
         price = rung.result.costs.get("train_seconds")
         if rung.averages is None:
-            self.standing.add(arm, rung.evidence, price.value if price else None)
+            self.standing.add(arm, rung.evidence, price.value if price else None, rung.result.kept_best_epoch)
         rung.decision = "not better"
         self._mark_kept()
         if before is not None and before.evidence is not None:

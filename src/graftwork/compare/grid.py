@@ -105,7 +105,7 @@ class Runner:
         elif entry.arm in self.standing.arms:
             evidence = validation_evidence(self.session.dataset, self.session.store.root / result.id)
             price = result.costs.get("train_seconds")
-            self.standing.add(entry.arm, evidence, price.value if price else None)
+            self.standing.add(entry.arm, evidence, price.value if price else None, result.kept_best_epoch)
 
     def grid(self) -> Grid:
         """Return all runs so far."""

@@ -69,3 +69,8 @@ class RunResult:
     error: str = ""  # message of the failure
     failure: str = ""  # class of that error
     interval: tuple[float, float] | None = None  # 95 % interval of the first test score over examples; None: unknown
+
+    @property
+    def kept_best_epoch(self) -> bool:
+        """Whether it kept the best of several epochs on validation, or is a mean of runs that did."""
+        return ("best_epoch" in self.facts and self.facts.get("epochs") != 1) or "averaged" in self.facts

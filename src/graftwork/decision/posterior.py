@@ -1,7 +1,9 @@
 """The posterior of the methods' scores, given the validation scores of some of their runs.
 
 Each method has two unknowns: its score over fresh examples and seeds, by which it is judged, and its luck, the error of
-that score on these validation rows. A run observes their sum plus the effect of its seed. All three are normal. The
+that score on these validation rows. A run observes their sum plus the effect of its seed. All three are normal. A run
+that kept its best epoch on these rows observes more than that, as the best of several scores is a lucky one (Cawley &
+Talbot 2010, JMLR 11); what that adds is measured in standard errors, nearly the same for all data sets and methods. The
 scores have the prior's covariance. The luck has a bootstrap covariance over the rows, shrunk slightly towards a prior
 one, because few rows estimate it poorly. The seed effect has the variance over the runs, pooled with a prior one. So
 the posterior is one linear step.
@@ -19,13 +21,14 @@ from numpy.typing import NDArray
 from scipy.stats import norm
 
 from graftwork.decision.prior import Belief, Sizes
-from graftwork.decision.traits import TUNED, Arm
+from graftwork.decision.traits import FLOOR, TUNED, Arm
 
 Floats = NDArray[np.float64]
 TYPICAL_ROWS = 10.0  # weight, in rows, of the prior covariance that is pooled with the bootstrap's
 TYPICAL_SEEDS = 4.0  # weight, in degrees of freedom, of the prior seed variance that is pooled with the runs' own
 SHARED_REMOVED = 0.98  # share of the luck common to all methods that is removed: it affects no difference
 DRAWS = 4_000
+FLATTERED = 0.8  # standard errors that keeping the best epoch on validation adds to a score (docs/log.md)
 NOTHING = 1e-9  # a score difference that counts as 0
 TAIL = 0.05  # probability beyond each end of a 90 % interval
 TOP = 1.0  # the highest score of every metric
@@ -38,6 +41,7 @@ class RunScore:
     arm: Arm
     score: float  # a fraction
     draws: Floats  # (D,) the score on resampled rows; a draw has the same rows for every run
+    kept_best_epoch: bool  # on these rows
 
 
 @dataclass(frozen=True)
@@ -107,10 +111,20 @@ def posterior(belief: Belief, runs: Sequence[RunScore], rows: int, spread: float
         shown[np.arange(len(runs)), places] = shown[np.arange(len(runs)), count + places] = 1.0
         noise = shown @ covariance @ shown.T + np.diag(seeds[places])
         weights = np.linalg.solve(noise, shown @ covariance)  # (R, 2 M)
-        mean = mean + weights.T @ (np.array([one.score for one in runs]) - shown @ mean)
+        mean = mean + weights.T @ (unflattered(runs) - shown @ mean)
         covariance = covariance - weights.T @ (shown @ covariance)
     ran = frozenset(one.arm for one in runs)
     return Posterior(belief.arms, mean, (covariance + covariance.T) / 2, seeds, ran)
+
+
+def unflattered(runs: Sequence[RunScore]) -> Floats:
+    """Return the runs' scores (R,) less what is expected of keeping the best epoch on the rows of the score.
+
+    The standard error is one for all runs, so that luck does not tell them apart.
+    """
+    variances = [float(one.draws.var()) for one in runs if one.arm.sort != FLOOR]
+    added = FLATTERED * np.sqrt(np.mean(variances)) if variances else 0.0
+    return np.array([one.score - added * one.kept_best_epoch for one in runs])
 
 
 def luck_covariance(arms: Sequence[Arm], runs: Sequence[RunScore], rows: int, spread: float, sizes: Sizes) -> Floats:

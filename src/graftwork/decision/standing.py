@@ -50,9 +50,9 @@ class Standing:
         """Record that a run of a method has begun."""
         self.begun[arm] += 1
 
-    def add(self, arm: Arm, evidence: Evidence, seconds: float | None) -> None:
-        """Record a successful run of a method."""
-        self.run_scores.append(RunScore(arm, evidence.score, evidence.draws))
+    def add(self, arm: Arm, evidence: Evidence, seconds: float | None, kept_best_epoch: bool) -> None:
+        """Record a successful run of a method; `kept_best_epoch` on the rows of the evidence."""
+        self.run_scores.append(RunScore(arm, evidence.score, evidence.draws, kept_best_epoch))
         if seconds is not None:
             self.seconds.setdefault(arm, []).append(seconds)
         self._known = None
