@@ -18,11 +18,12 @@ def parse(line: str) -> None:
     """Parse a command as click does before it calls it."""
     name, *words = shlex.split(line, comments=True)
     command: click.Command = group(words)
+    outer = click.Context(command, info_name=name, **command.context_settings)  # a command keeps its first help option
     while isinstance(command, click.Group) and words and not words[0].startswith("-"):
         name = words.pop(0)
         command = command.commands[name]
     if not words or words[0] != "--version":
-        command.make_context(name, words)
+        command.make_context(name, words, parent=None if command is outer.command else outer)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if commands(page)], ids=lambda page: page.stem)
