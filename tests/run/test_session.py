@@ -20,6 +20,7 @@ from graftwork.run.sessions import Sessions
 from graftwork.run.settings import RunSettings
 from graftwork.run.worker import Opening, ordered
 from graftwork.testing.tiny_writers import write_seq2seq
+from graftwork.train.recipe import EQUAL_RATES, RATES_BY_DEPTH
 
 Opened = Callable[..., Session]
 
@@ -73,14 +74,21 @@ def test_a_backbone_that_is_opened_later_is_measured_for(opened: Opened, found: 
     assert next(iter(module.module.parameters())).dtype == torch.float32
 
 
-def test_a_method_has_the_rate_that_suits_the_backbone_unless_one_is_given(tmp_path: Path) -> None:
+@pytest.fixture
+def writing(tmp_path: Path) -> Callable[..., Session]:
+    """A session over texts to be written by a tiny T5."""
     rows = [f"the house has {n} doors,{n} doors" for n in range(30)]
     (tmp_path / "texts.csv").write_text("\n".join(["source,target", *rows]), encoding="utf-8")
     task = Task.from_file(tmp_path / "texts.csv", kind="generation")
     backbone = f"hf:{write_seq2seq(tmp_path / 't5', 't5')}"
-    methods = [parse_method(words) for words in ("full", "full:learning_rate=2e-4", "average:by=full", "adapter")]
-    session = open_session(task, methods, RunSettings(backbone, runs=str(tmp_path / "runs"), precision="fp32"))
-    full, given, average, adapter = methods
+    setup = RunSettings(backbone, runs=str(tmp_path / "runs"), precision="fp32")
+    return lambda *words: open_session(task, [parse_method(word) for word in words], setup)
+
+
+def test_a_method_has_the_rate_that_suits_the_backbone_unless_one_is_given(writing: Callable[..., Session]) -> None:
+    names = ("full", "full:learning_rate=2e-4", "average:by=full", "adapter", "full:decay=0.8")
+    session, methods = writing(*names), [parse_method(words) for words in names]
+    full, given, average, adapter, _ = methods
     recipe = RunSettings().recipe
     assert session.learning_rate(full) == session.spec(full, recipe, 0).recipe["learning_rate"] == 1e-3
     assert session.learning_rate(given) == 2e-4 and session.spec(given, recipe, 0).recipe["learning_rate"] is None
@@ -89,3 +97,12 @@ def test_a_method_has_the_rate_that_suits_the_backbone_unless_one_is_given(tmp_p
     for item in methods:  # a worker runs what was ordered, also where a default is given explicitly
         order = json.loads(json.dumps(RunOrder(item.label, item, recipe, 0, "").line()))
         assert session.spec(ordered(order), recipe, 0) == session.spec(item, recipe, 0)
+
+
+def test_a_network_that_writes_learns_in_all_blocks_alike_unless_a_decay_is_given(
+    writing: Callable[..., Session],
+) -> None:
+    names = ("full", "average:by=full", "full:decay=0.8", "full:decay=1", "lora")
+    session, recipe = writing(*names), RunSettings().recipe
+    found = [session.spec(parse_method(words), recipe, 0).recipe.get("rates") for words in names]
+    assert found == [EQUAL_RATES, EQUAL_RATES, RATES_BY_DEPTH, None, None]

@@ -15,6 +15,7 @@ from graftwork.core.task import Dataset
 from graftwork.core.writing import NOTHING, TOKENS, TextSearch
 from graftwork.errors import IncompatibleModule
 from graftwork.machine.memory import Cut, Memory
+from graftwork.methods.full import Full
 from graftwork.methods.lora import Lora
 from graftwork.methods.top_layers import TopLayers
 from graftwork.pretrained.open_backbone import open_backbone
@@ -25,6 +26,7 @@ from graftwork.testing import tiny_bench, tiny_dataset
 from graftwork.testing.tiny_writers import write_seq2seq
 from graftwork.train.flops import PairCounter, count_flops
 from graftwork.train.loop import build_model, fit_by_gradient, restore_by_attaching
+from graftwork.train.recipe import EQUAL_RATES
 from graftwork.train.text_loop import WritingObjective, padded_tokens, write
 
 
@@ -102,6 +104,16 @@ def test_parts_of_a_batch_give_the_same_step(backbone: Seq2SeqBackbone, monkeypa
     assert other.facts["accumulation"]["parts"] > 1
     for name, weight in one.delta().items():
         torch.testing.assert_close(torch.as_tensor(weight), torch.as_tensor(other.delta()[name]), atol=1e-5, rtol=1e-3)
+
+
+def test_with_equal_rates_the_decay_does_nothing(backbone: Seq2SeqBackbone) -> None:
+    found = []
+    for decay, rates in ((0.5, EQUAL_RATES), (1.0, None), (0.5, None)):
+        bench = bench_of(backbone, epochs=1)
+        bench.recipe = bench.recipe | ({"rates": rates} if rates else {})
+        found.append(fit_by_gradient(Full(decay=decay), bench).model.delta())
+    assert all(torch.equal(weight, found[1][name]) for name, weight in found[0].items())
+    assert any(not torch.equal(weight, found[2][name]) for name, weight in found[0].items())
 
 
 def test_steps_run_with_the_dropout_of_the_network_and_nothing_else_does(

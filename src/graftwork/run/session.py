@@ -31,7 +31,7 @@ from graftwork.run.settings import OpenedBy, RunSettings
 from graftwork.run.store import RunStore
 from graftwork.targets.words import FIRST_RULE, rule_of
 from graftwork.train.memo import MemoEntry
-from graftwork.train.recipe import OF_TEXTS, resolve
+from graftwork.train.recipe import EQUAL_RATES, OF_TEXTS, RATES_BY_DEPTH, resolve
 from graftwork.train.seeds import held_of
 from graftwork.train.stages import schedule_of
 from graftwork.train.wrapper_method import beginning, drawn_by, innermost, innermost_settings, takes_a_recipe
@@ -98,9 +98,7 @@ class Session:
         rows, outputs = len(train.examples), kinds.get(task.kind).outputs(task)
         schedule, answers = schedule_of(innermost(method.method)), len(flat(train.targets))
         begun = beginning(method.method, self.backbone.card if self.backbone else None)
-        writes = isinstance(self.backbone, TextWriter) or (
-            isinstance(method.method, TrainsToWrite) and method.method.WRITES
-        )
+        writes = self._learns_to_write(method)
         begun |= {"head_start": False} if writes else {}
         resolved = resolve(recipe, rows, outputs, schedule, answers, **begun) | self._augmented(recipe)
         if recipe.learning_rate is None:
@@ -128,14 +126,21 @@ class Session:
         return shorter(reading, whole_name(reading.card.id), encoded)
 
     def _rates(self, method: ConfiguredMethod) -> dict[str, Any]:
-        """Return the recipe entry for a backbone with `learns_like`: such parts have the learning rate of their depth.
+        """Return the recipe entry of a method with layer-wise decay where its rates are not those of its blocks alone.
 
-        Empty if the learning rate does not depend on depth.
+        A network that learns to write has equal ones unless the decay is given (docs/log.md). With a backbone of
+        `learns_like`, parts outside the blocks have the rate of their depth. Else it is empty.
         """
         below = innermost(method.method)
-        placed = self.backbone is not None and bool(learns_like(self.backbone))
-        decay = below.decay if isinstance(below, Decays) else 1
-        return {"rates": "of all parts by depth"} if placed and decay != 1 else {}
+        if self.backbone is None or not isinstance(below, Decays) or below.decay == 1:
+            return {}
+        if self._learns_to_write(method) and "decay" not in innermost_settings(method)[1]:
+            return {"rates": EQUAL_RATES}
+        return {"rates": RATES_BY_DEPTH} if learns_like(self.backbone) else {}
+
+    def _learns_to_write(self, method: ConfiguredMethod) -> bool:
+        trains = isinstance(method.method, TrainsToWrite) and method.method.WRITES
+        return trains or isinstance(self.backbone, TextWriter)
 
     def _augmented(self, recipe: Recipe) -> dict[str, Any]:
         """Return the recipe entry for augmentation, if the backbone can augment."""

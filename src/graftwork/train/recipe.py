@@ -23,6 +23,7 @@ OF_TEXTS: Mapping[str, Any] = {  # entries that differ for a network that learns
     "head_start": "none: the language-model head is the pretrained one",
     "kept": "the epoch of the least loss on validation, the last of equals",
 }
+EQUAL_RATES, RATES_BY_DEPTH = "equal in all blocks", "of all parts by depth"  # values of the entry "rates"
 LINEAR: Mapping[str, Any] = {"schedule": "linear", "warm_up": 0.1}  # warm-up is a share of the steps
 
 

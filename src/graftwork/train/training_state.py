@@ -14,6 +14,7 @@ from graftwork.core.method import Workbench
 from graftwork.core.model import Model
 from graftwork.train.flops import StepCounter
 from graftwork.train.optimiser import FlatAdamW
+from graftwork.train.recipe import EQUAL_RATES
 from graftwork.train.stages import Passes, StagePlan, open_passes, reopen_passes
 
 Delta = Mapping[str, Tensor]
@@ -29,7 +30,8 @@ class TrainingState:
     def __init__(self, model: Model, bench: Workbench, plan: StagePlan, rate: float, head_start: Mapping[str, Any]):
         self.model, self.bench, self.plan, self.rate, self.head_start = model, bench, plan, rate, head_start
         recipe = bench.recipe
-        rates = model.rates | {f"head.{name}": recipe["head_rate"] for name, _ in model.head.named_parameters()}
+        shares = {} if recipe.get("rates") == EQUAL_RATES else model.rates
+        rates = shares | {f"head.{name}": recipe["head_rate"] for name, _ in model.head.named_parameters()}
         self.optimiser = FlatAdamW(model.delta(), rate, recipe["weight_decay"], recipe["clip"], model.tables(), rates)
         self.counter, self.validation_counter = StepCounter(bench.tally), StepCounter(bench.tally)
         self.epoch, self.done, self.step = 1, 0, 0
