@@ -244,7 +244,8 @@ class PerceptronTagger(Baseline):
                 keep(partial(averaged.checkpoint, best, random, scores))
         work = sum(len(word) + 2 for words in train for word in words) * outputs
         bench.tally.add_model(float(len(scores) * work))
-        return _pruned(best, {"passes": len(scores), "validation_by_pass": scores})
+        last = len(scores) - scores[::-1].index(max(scores))
+        return _pruned(best, {"passes": len(scores), "best_epoch": last, "validation_by_pass": scores})
 
     def restore(self, setting: Setting, delta: dict[str, Tensor], facts: Mapping[str, Any]) -> TrainedPerceptron:
         """Rebuild the tagger from its weights and the names of its features."""
