@@ -22,16 +22,17 @@ from graftwork.run.settings import TOLD_BY_FILES, WHAT, GivenSettings, RunSettin
 
 F = TypeVar("F", bound=Callable[..., Any])
 _COLUMNS = (  # role, metavar and help of the columns of a file to predict on
-    ("text", "COL", "Column of the text.  [default: text or sentence]"),
-    ("text_a", "COL", "Column of the first text of a pair.  [default: text_a]"),
-    ("text_b", "COL", "Column of the second text of a pair.  [default: text_b]"),
+    ("text", "COL", "Column of the text.  [default: that of the training file, text or sentence]"),
+    ("text_a", "COL", "Column of the first text of a pair.  [default: that of the training file, or text_a]"),
+    ("text_b", "COL", "Column of the second text of a pair.  [default: that of the training file, or text_b]"),
     ("choices", "A,B,…", "Columns of the answer choices, or one column of lists.  [default: found by name]"),
-    ("image", "COL", "Column of images.  [default: image or img]"),
-    ("sound", "COL", "Column of sounds.  [default: sound or audio]"),
+    ("image", "COL", "Column of images.  [default: that of the training file, image or img]"),
+    ("sound", "COL", "Column of sounds.  [default: that of the training file, sound or audio]"),
 )
 _TASK_COLUMNS = (  # the same of a file to train on
     ("text", "COL", "Column of the text, or of its words.  [default: text, sentence, tokens]"),
-    *_COLUMNS[1:3],
+    ("text_a", "COL", "Column of the first text of a pair.  [default: text_a]"),
+    ("text_b", "COL", "Column of the second text of a pair.  [default: text_b]"),
     ("image", "COL", "Column of images, or of paths from the data file.  [default: image or img]"),
     ("sound", "COL", "Column of sounds, or of paths from the data file.  [default: sound or audio]"),
 )

@@ -25,7 +25,7 @@ from graftwork.evaluate.two_sample import FEWEST, LEVEL, two_sample
 from graftwork.io.display import ShownJson
 from graftwork.io.files import digest
 from graftwork.module.confidence import Moments, confidences, words_in
-from graftwork.module.inputs import OF_ROLES
+from graftwork.module.file_rows import rows_for
 from graftwork.module.predict_many import answer_windows
 from graftwork.module.task_module import TaskModule
 from graftwork.module.trained_on import reopen_data
@@ -101,11 +101,11 @@ def _read(module: TaskModule, given: Any, columns: Mapping[str, str]) -> list[Ex
             header = list(getattr(given, "column_names", given.columns))  # an Arrow table's columns have no names
         else:
             return module.examples(given)
-        told = (module.description.get("data") or {}).get("read_by", {})
+        told = module.read_by
         columns = columns or {role: told[role] for role in ("text", "text_a", "text_b") if told.get(role) in header}
     path = file_of(given, module.task, columns, ("text",))
     with rows_named({"data": path}, by_role=True):
-        return list(none_bad(OF_ROLES[module.roles].rows(path, module.task, columns)()))
+        return list(none_bad(rows_for(module, path, columns)()))
 
 
 def _reference(module: TaskModule, given: Any, columns: Mapping[str, str]) -> tuple[Reference | None, str]:

@@ -17,13 +17,13 @@ from graftwork.core.media import MEDIA
 from graftwork.core.progress import Progress, silent
 from graftwork.core.task import SPLIT_NAMES, Task
 from graftwork.data.load import records_of
-from graftwork.data.readers.choice_tables import JOINED, find_choice_columns
+from graftwork.data.readers.choice_tables import find_choice_columns
 from graftwork.data.readers.columns import find_columns, table_of
-from graftwork.data.readers.label_columns import APART
 from graftwork.data.readers.questions import questions_of
 from graftwork.data.readers.rejects import Rejects, require_apart, write_rejects
 from graftwork.data.readers.table import Table
 from graftwork.errors import ConfigError, DataError, GraftworkError, clip, nearest
+from graftwork.module.file_rows import columns_of_training
 from graftwork.module.input_format import check_named, flag
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import kinds
@@ -176,7 +176,7 @@ def _read(file: LabelledFile, bad: Rejects) -> Iterator[Example]:
 def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> tuple[Task, Table | None]:
     """Return the module's task on this file, with the columns known so far, and the open file."""
     kind, roles, of_kind = kinds.get(module.task.kind), module.roles, settings_of(module.task.kind)
-    told: Mapping[str, Any] = (module.description.get("data") or {}).get("read_by", {})
+    told = module.read_by
     settings: dict[str, Any] = {name: told[name] for name in of_kind if name in told and name not in INPUTS}
     columns = {role: name for role, name in named.items() if role in INPUTS}
     table, label = None, named.get("label") or told.get("label", "label")
@@ -187,21 +187,13 @@ def _asked(module: TaskModule, path: Path, named: Mapping[str, Any]) -> tuple[Ta
         table = table_of(path, label, kind.per_word)
         header = table.header
         settings |= {role: role for role in roles if role in ("text_a", "text_b", *MEDIA)}
-        settings |= {} if columns else _columns_of_training([role for role in INPUTS if role in told], told, header)
-        settings |= _columns_of_training(["label"] if "label" in told else [], told, header)
+        settings |= {} if columns else columns_of_training([role for role in INPUTS if role in told], told, header)
+        settings |= columns_of_training(["label"] if "label" in told else [], told, header)
     settings |= named
     task = Task.from_settings({"name": module.task.name, "data": path, "kind": module.task.kind} | settings)
     if table is not None and (task.label or "label") != label:
         table = table_of(path, task.label or "label", kind.per_word)
     return task, table
-
-
-def _columns_of_training(roles: Sequence[str], told: Mapping[str, Any], header: Sequence[str]) -> dict[str, Any]:
-    """Return the training file's column names of these roles; empty if this file lacks one of them."""
-    names = [name for role in roles for name in ([told[role]] if isinstance(told[role], str) else told[role])]
-    apart = APART if roles == ["label"] else JOINED
-    parts = [part for name in names for part in ([name] if name in header else name.split(apart))]
-    return {role: told[role] for role in roles} if set(parts) <= set(header) else {}
 
 
 def _with_columns(task: Task, table: Table | None) -> Task:

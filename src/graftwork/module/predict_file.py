@@ -16,7 +16,7 @@ from graftwork.data.readers.rejects import Bad, Rejects, require_apart, write_re
 from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import writing
 from graftwork.module.abstaining import ANSWER_ALL, Abstaining, unsure
-from graftwork.module.inputs import OF_ROLES
+from graftwork.module.file_rows import rows_for
 from graftwork.module.predict_many import RowWindow, answer_windows, check_roles
 from graftwork.module.task_module import TaskModule
 
@@ -48,8 +48,8 @@ def answer_file(
     """Predict for every row of `source`, into `out` (atomically) or line by line through `echo`.
 
     Fields of the first module's answers keep their names; those of the others are prefixed with their task's name.
-    `columns` (role -> column) names the columns that are not called like their roles. Memory does not grow with the
-    rows. Unreadable rows go to `rejects`, if given, and have no answer; the answers then include their `line`.
+    `columns` (role -> column) names the columns as for `rows_for`. Memory does not grow with the rows. Unreadable rows
+    go to `rejects`, if given, and have no answer; the answers then include their `line`.
     `abstaining` withholds unsure answers.
 
     Raises `DataError` for a bad row or a missing column, `ConfigError` for an unknown suffix, or for modules with
@@ -69,7 +69,7 @@ def answer_file(
     require_apart(str(rejects) if rejects else None, {"given": source} | ({"answers": out} if out else {}))
     check_roles(modules)
     prefixes = prefixes_of(modules)
-    read = OF_ROLES[modules[0].roles].rows(source, modules[0].task, columns or {})
+    read = rows_for(modules[0], source, columns or {})
     bad = Rejects(aside=rejects is not None)
     total = _check(read(), bad, progress)
     if rejects is not None:

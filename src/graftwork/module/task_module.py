@@ -78,6 +78,11 @@ class TaskModule:
         None  # (N, C) or (W, C): logits of the self-test; outputs of the kind's own, or (N,) read back
     )
 
+    @property
+    def read_by(self) -> dict[str, Any]:
+        """The columns and settings by which its training file was read; empty if they are not recorded."""
+        return dict((self.description.get("data") or {}).get("read_by", {}))
+
     def __repr__(self) -> str:
         return module_text(self.folder, self.description)
 

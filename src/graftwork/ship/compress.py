@@ -23,7 +23,7 @@ from graftwork.io.files import require_writable, storage_errors, sync_tree
 from graftwork.module.calibration import CALIBRATION, at_temperature, calibration_of, temperature_of
 from graftwork.module.confidence import held_out_summary
 from graftwork.module.exported_folder import is_exported
-from graftwork.module.inputs import OF_ROLES
+from graftwork.module.file_rows import rows_for
 from graftwork.module.task_module import TaskModule, add_to_description
 from graftwork.module.trained_on import reopen_data
 from graftwork.registry import compressions, kinds
@@ -161,7 +161,7 @@ def _texts_of(module: TaskModule, texts: str | Path | None) -> Iterator[Example]
     """Yield the inputs of a file without labels. Raises `DataError` for a bad row."""
     if texts is None:
         return
-    for row in OF_ROLES[module.roles].rows(Path(texts), module.task, {})():
+    for row in rows_for(module, Path(texts), {})():
         if isinstance(row, Bad):
             raise row.error
         yield row
