@@ -189,7 +189,7 @@ BAD = [
     ("t.txt", "text\tlabel\n", "", "unknown suffix '.txt'", ".csv, .tsv, .jsonl, "),
     ("t.json", "[]", "", "the file is empty", "the export of Label Studio"),
     ("t", "text\tlabel\n", "", "no suffix", ".parquet with .gz"),
-    ("t.json", '{"text": "a", "label": "b"}\n', "", "the file is not a list of tasks", "rename the file to .jsonl"),
+    ("t.json", '{"text": "a", "label": "b"}\n', "", "the file is not a list", "is called .jsonl"),
 ]
 
 

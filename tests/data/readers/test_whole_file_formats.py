@@ -91,7 +91,7 @@ def test_annotators_of_label_studio_who_agree_are_one(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("content", "what"),
     [
-        ('{"data": 1}', "the file is not a list of tasks"),
+        ('{"data": 1}', "the file is not a list"),
         ('[{"id": 1, "annotations": [], "label": "b"}]', "the item is not a task of Label Studio's JSON export"),
         ('[{"id": 1, "data": {"text": "a"}, "annotations": []}]', "nobody has annotated"),
         (

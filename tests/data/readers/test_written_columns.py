@@ -48,6 +48,14 @@ def test_columns_are_found_by_their_names(tmp_path: Path, header: str, inputs: l
     assert f"Read is {' and '.join(inputs)}, to be written {target}." in data.report["splits"]
 
 
+def test_a_missing_header_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "t.tsv"
+    path.write_text("".join(f"the house has {row} doors\tdas Haus hat {row} Tore\n" for row in range(20)))
+    with pytest.raises(DataError, match="usual names of a text and its target") as caught:
+        read(path)
+    assert caught.value.do == "the first line looks like a row: put a header above it, such as source and target"
+
+
 def test_what_is_told_goes_first(tmp_path: Path) -> None:
     path = write(tmp_path, "source,target,note")
     back = read(path, text="target", label="source").task

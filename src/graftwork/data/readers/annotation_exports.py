@@ -84,11 +84,12 @@ def label_studio(path: Path, content: Any) -> RowSource:
     """Return the texts of an export, parsed from JSON. Raises `DataError` if they have neither choices nor spans."""
     if not isinstance(content, list):
         _refuse(
-            "the file is not a list of tasks",
+            "the file is not a list",
             str(path),
             json_text(content),
-            "the JSON export of Label Studio; for that of SQuAD: --kind span",
-            "rename the file to .jsonl, if it has an object on every line",
+            "a list of rows, or the JSON export of Label Studio; for that of SQuAD: --kind span",
+            'write a list of rows, as pandas does by to_json(…, orient="records"); a file with an object on every line '
+            "is called .jsonl",
         )
     found = annotated(path, items_of(path, content), _task)
     if not any(isinstance(one, Annotated) and one.marks for one in found):

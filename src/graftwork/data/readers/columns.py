@@ -20,7 +20,6 @@ from graftwork.errors import ConfigError, DataError, nearest
 from graftwork.registry import kinds
 
 OTHERS = "; of a pair --text-a COLUMN --text-b COLUMN; of files --image COLUMN or --sound COLUMN"
-MOST_WORDS = 5  # words from which a column name is probably a text, and the header missing
 
 
 def table_of(path: Path, label: str | None, per_word: bool) -> Table:
@@ -139,7 +138,7 @@ def column_of(table: Table, role: str, name: str, setting: str | None, known: st
     flag = f"--{role.replace('_', '-')} {shlex.quote(near) if near else 'COLUMN'}"
     do = f"did you mean {flag}?" if near else f"name it: {flag}{OTHERS if name == 'text' and not known else ''}"
     known = known or {"text": "text, sentence, or text_a and text_b", "tokens": "tokens or words"}.get(name, name)
-    if setting is None and any(len(cell.split()) >= MOST_WORDS for cell in table.header):
+    if setting is None and table.lacks_header:
         do = "the first line looks like a row: put a header above it, such as text and label"
     if apart := separator_told(table):
         more += f"; {apart}"

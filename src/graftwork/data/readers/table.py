@@ -26,6 +26,8 @@ from graftwork.errors import DataError, StorageError, clip, nearest
 from graftwork.io.gzip_files import plain_name
 from graftwork.units import several
 
+MOST_WORDS = 5  # words from which a column name is probably a text, and the header missing
+
 
 @dataclass(frozen=True)
 class Table:
@@ -40,6 +42,11 @@ class Table:
     def path(self) -> Path:
         """The file, the folder, or the name of the hub set."""
         return self.lines.path
+
+    @property
+    def lacks_header(self) -> bool:
+        """Whether the first line is probably a row: a column's name is long."""
+        return any(len(name.split()) >= MOST_WORDS for name in self.header)
 
     @property
     def description(self) -> str:

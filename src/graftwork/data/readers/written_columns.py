@@ -114,7 +114,9 @@ def _unfound(task: Task, table: Table) -> NoReturn:
         where=f"{table.path}:1",
         got=f"{named}columns: {', '.join(table.header)}",
         expected="source and target, text and summary, sound and transcript, or the like",
-        do="name them: --text COLUMN --label COLUMN; of several references --label A,B",
+        do="the first line looks like a row: put a header above it, such as source and target"
+        if table.lacks_header
+        else "name them: --text COLUMN --label COLUMN; of several references --label A,B",
     )
 
 
