@@ -46,3 +46,13 @@ def test_choices_words_and_questions_are_read_from_lists_too(tmp_path: Path) -> 
         {"id": row, "question": f"Which {row}?", "context": f"it is {row}", "answers": answer} for row in range(20)
     ]
     assert load(Task.from_file(written(tmp_path, questions), kind="span")).train.examples
+
+
+def test_the_first_row_may_be_bad(tmp_path: Path) -> None:
+    rows: list[Any] = [3, *({"text": f"text {row}", "label": row % 2} for row in range(20))]
+    found = load(Task.from_file(written(tmp_path, rows), rejects=str(tmp_path / "bad.jsonl")))
+    assert found.report["rejected"] == {"train": 1}
+    with pytest.raises(DataError, match=r"t.json: \[0\]: the item is not an object"):
+        load(Task.from_file(written(tmp_path, [3, "a"])))
+    rows[1] = {"text": "a", "label": 0, "data": "a column may be called so"}
+    load(Task.from_file(written(tmp_path, rows[1:])))

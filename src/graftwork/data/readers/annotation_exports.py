@@ -21,7 +21,6 @@ from graftwork.errors import DataError, clip
 Item = Mapping[str, Any]
 MARKED = ("label", "labels", "entities")  # keys of the spans in doccano's versions
 TASK = 'tasks such as {"id": 1, "data": {"text": "…"}, "annotations": [{"result": […]}]}'
-TO_LINES = "python -c 'import json; [print(json.dumps(row)) for row in json.load(open(\"%s\"))]' > %s.jsonl"
 SAID = ("type", "from_name", "to_name", "value")  # keys with a result's content; the others are its id and origin
 
 
@@ -97,12 +96,15 @@ def label_studio(path: Path, content: Any) -> RowSource:
     return source_of(path, found, "", single=True)
 
 
+def is_task(item: Item) -> bool:
+    """Return whether an item of a list is meant as a task of an export, not as a row."""
+    return isinstance(item.get("data"), dict) or "annotations" in item
+
+
 def _task(item: Any, where: str) -> Annotated:
     """Return the text of a task with its choices and spans."""
     if not (isinstance(item, dict) and isinstance(item.get("data"), dict) and "annotations" in item):
-        path = Path(where.rpartition(": [")[0])
-        remedy = f"make JSONL of a list of rows: {TO_LINES % (path.name, path.stem)}"
-        _refuse("the item is not a task of Label Studio's JSON export", where, json_text(item), TASK, remedy)
+        _refuse("the item is not a task of Label Studio's JSON export", where, json_text(item), TASK)
     text, results = task_text(item["data"], where), _results(item["annotations"], where)
     _require_one_control(results, where)
     choices = [choice for result in results for choice in _choices(result, where)]

@@ -14,7 +14,7 @@ from graftwork.errors import DataError, clip, nearest
 
 
 def opened(path: Path, remedy: str) -> RowSource:
-    """Return the rows of a file that is one JSON list of objects; the keys of the first are the columns.
+    """Return the rows of a file that is one JSON list of objects; the keys of the first good one are the columns.
 
     Raises `DataError`, for a file that is not JSON with this `remedy`.
     """
@@ -27,7 +27,20 @@ def opened(path: Path, remedy: str) -> RowSource:
             except DataError as error:
                 yield Bad(path, number, error)
 
-    return RowSource(tuple(unnested(_object(listed[0], f"{path}: [0]"), f"{path}: [0]")), rows)
+    return RowSource(_header(path, listed), rows)
+
+
+def _header(path: Path, listed: Sequence[Any]) -> tuple[str, ...] | None:
+    """Return the columns of the first good object; None of an empty list. Raises the first error if none is good."""
+    wrong: DataError | None = None
+    for _, _, where, item in items_of(path, listed):
+        try:
+            return tuple(unnested(_object(item, where), where))
+        except DataError as error:
+            wrong = wrong or error
+    if wrong is not None:
+        raise wrong
+    return None
 
 
 def _object(item: Any, where: str) -> Mapping[str, Any]:

@@ -75,8 +75,9 @@ def _of_json(lines: TextLines) -> RowSource:
         return spacy_examples.of_json(lines.path, content)
     if label_studio_min.is_min(item):
         return label_studio_min.opened(lines.path, content)
-    is_rows = isinstance(item, dict) and isinstance(content, list) and not {"data", "annotations"} & item.keys()
-    return json_rows.opened(lines.path, AS_JSON) if is_rows else annotation_exports.label_studio(lines.path, content)
+    if not isinstance(content, list) or (isinstance(item, dict) and annotation_exports.is_task(item)):
+        return annotation_exports.label_studio(lines.path, content)
+    return json_rows.opened(lines.path, AS_JSON)
 
 
 BY_SUFFIX: Mapping[str, Callable[[TextLines], RowSource | None]] = {
