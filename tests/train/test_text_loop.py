@@ -11,6 +11,7 @@ import pytest
 import torch
 
 from graftwork.core.method import Setting, Workbench
+from graftwork.core.run import RunResult
 from graftwork.core.task import Dataset
 from graftwork.core.writing import NOTHING, TOKENS, TextSearch
 from graftwork.errors import IncompatibleModule
@@ -65,6 +66,7 @@ def test_the_loss_falls_and_a_restored_model_writes_the_same(method: Any, backbo
     fitted = fit_by_gradient(method, bench)
     history = fitted.facts["validation_by_epoch"]
     assert len(history) == 5 and fitted.facts["best_epoch"] == 1 + int(np.argmax(history[1:])) and max(history) < 0
+    assert not RunResult("0", 0, "ok", facts=fitted.facts).kept_best_epoch
     assert history[-1] > history[0] + 0.1 and fitted.facts["head_start"] == {"used": False}
     assert fitted.facts["cut_targets"] <= 12 and bench.tally.flops > 0 and bench.tally.grade == "counter"
     examples = bench.validation.examples

@@ -72,5 +72,7 @@ class RunResult:
 
     @property
     def kept_best_epoch(self) -> bool:
-        """Whether it kept the best of several epochs on validation, or is a mean of runs that did."""
+        """Whether it kept the best of several epochs by its validation score, or is a mean of runs that did."""
+        if "validation_is" in self.facts:  # a network that writes keeps the epoch of the least loss
+            return False
         return ("best_epoch" in self.facts and self.facts.get("epochs") != 1) or "averaged" in self.facts
