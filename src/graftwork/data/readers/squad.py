@@ -64,7 +64,7 @@ def _of_lines(path: Path, labelled: bool) -> Iterator[Question | Bad]:
 
 def _of_document(path: Path, labelled: bool) -> Iterator[Question | Bad]:
     content = whole_json(path, "check that it was written whole; a file with a JSON object per line is called .jsonl")
-    if isinstance(content, list):  # a question each
+    if isinstance(content, list) and content:  # a question each
         for number, item in enumerate(content, 1):
             about = item if isinstance(item, dict) else {}
             yield _read(path, number, 0, f"{path}: [{number - 1}]", item, about, about.get("title"), labelled)
