@@ -23,11 +23,6 @@ _SAID = (
     "caption",
     "target",
 )  # the transcript of a sound, or the caption of an image
-_SPOKEN = tuple(  # columns with the turns of a conversation: who asks, and who answers
-    (column, (*before, user), assistant)
-    for column, user, assistant in (("messages", "user", "assistant"), ("conversations", "human", "gpt"))
-    for before in ((), ("system",))
-)
 USUAL: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (  # input columns, and the targets that go with them
     (("source",), ("target", "targets", "translation", "reference", "references")),
     (("src",), ("tgt", "trg", "ref")),
@@ -42,10 +37,10 @@ USUAL: tuple[tuple[tuple[str, ...], tuple[str, ...]], ...] = (  # input columns,
     (("input",), ("output", "target", "targets")),
     (("prompt",), ("completion", "response")),
     (("text_a", "text_b"), ("target", "label")),
-    *(
-        (tuple(f"{column}.{one}" for one in asking), (f"{column}.{answering}",))
-        for column, asking, answering in _SPOKEN
-    ),
+    (("messages.user",), ("messages.assistant",)),  # the turns of a conversation
+    (("messages.system", "messages.user"), ("messages.assistant",)),
+    (("conversations.human",), ("conversations.gpt",)),
+    (("conversations.system", "conversations.human"), ("conversations.gpt",)),
     (("prompt.user",), ("completion.assistant",)),
     (("prompt.system", "prompt.user"), ("completion.assistant",)),
     *(((column,), _SAID) for column in MEDIA_COLUMNS["sound"] + MEDIA_COLUMNS["image"]),
