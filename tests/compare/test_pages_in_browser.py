@@ -129,7 +129,6 @@ def opened(browser: Any, tmp_path: Path) -> Iterator[Open]:
         path.write_text(PAGES[name](tmp_path), encoding="utf-8")
         context = browser.new_context(viewport={"width": width, "height": 800}, color_scheme=scheme, **how)
         made = context.new_page()
-        made.set_default_timeout(5000)
         made.on("pageerror", lambda error: wrong.append(str(error)))
         made.goto(path.as_uri())
         return made

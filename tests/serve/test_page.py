@@ -122,7 +122,6 @@ def stage(browser: Any) -> Iterator[Callable[..., Stage]]:
         size = {"width": width, "height": 800}
         context = browser.new_context(viewport=size, color_scheme=scheme, reduced_motion=motion)
         made = Stage(context.new_page())
-        made.tab.set_default_timeout(5000)
         made.tab.on("pageerror", lambda error: made.wrong.append(str(error)))
         made.tab.on("console", lambda told: made.wrong.append(told.text) if "Policy" in told.text else None)
         made.tab.route("**/*", made.answer)
