@@ -57,6 +57,7 @@ def export(
     `MissingExtra` for a library that is not installed, `StorageError`.
     """
     began, target = time.monotonic(), Path(folder)
+    to = to.replace("-", "_")  # sentence-transformers, as the library is called
     opened = module if isinstance(module, TaskModule) else TaskModule.load(module, device="cpu")
     told, texts = write_export(opened, target, to, int8, progress)
     if isinstance(exporters.get(to), Opens) and opened.description.get("costs"):

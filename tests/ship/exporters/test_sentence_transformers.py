@@ -13,6 +13,7 @@ import torch
 
 from graftwork.module.task_module import TaskModule
 from graftwork.registry import exporters
+from graftwork.ship.export import export
 from graftwork.train.probe import Probe
 
 Make = Callable[..., TaskModule]
@@ -50,6 +51,10 @@ def test_the_features_below_the_head_have_length_one(trained: Make, tmp_path: Pa
 def test_what_is_no_network_of_one_text_is_refused(trained: Make) -> None:
     refused = exporters.get("sentence_transformers").unfit
     assert "Bottleneck; onnx takes it" in refused(trained("adapter", "bert"))
+
+
+def test_the_format_may_be_spelled_as_the_library_is(trained: Make, tmp_path: Path) -> None:
+    assert export(trained("lora", "bert"), tmp_path / "exported", to="sentence-transformers")["to"] in exporters.names()
 
 
 def test_a_probe_on_a_lower_block_is_a_shorter_network(
