@@ -83,6 +83,12 @@ def test_exact_rungs_come_first_and_every_one_has_a_place() -> None:
         ladder("merg")
 
 
+@pytest.mark.parametrize("student", ["hf:/models/small:v2", "static", "hf:models/a=b"])
+def test_a_student_may_be_a_named_backbone(student: str) -> None:
+    [(label, made)] = ladder(f"distil:student={student}:epochs=3")
+    assert made == Distil(student=student, epochs=3) and label == f"distil:student={student}:epochs=3"
+
+
 def test_of_the_settings_on_the_ladder_one_is_kept(
     tmp_path: Path, teacher: Teacher, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -64,9 +64,15 @@ def comments_of(part: type) -> dict[str, str]:
 
 
 def _split(words: str) -> list[str]:
-    """Split into the name and the settings; from `by=` on the rest is one setting."""
+    """Split into the name and the settings, whose values may have colons; from `by=` on the rest is one setting."""
     before, by, rest = words.partition(f":{BY}=")
-    return before.split(":") + ([f"{BY}={rest}"] if by else [])
+    found: list[str] = []
+    for piece in before.split(":"):
+        if found and "=" in found[-1] and not re.match(r"\w+=", piece):
+            found[-1] += f":{piece}"  # as in student=hf:FOLDER
+        else:
+            found.append(piece)
+    return found + ([f"{BY}={rest}"] if by else [])
 
 
 def _convert(name: str, key: str, text: str, kind: type) -> Any:
