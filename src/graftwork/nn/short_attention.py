@@ -145,7 +145,7 @@ def attend(
     attention_mask = _extended_mask(attention_mask, added)
     if (shared := query.shape[1] // key.shape[1]) > 1:
         key, value = (heads.repeat_interleave(shared, dim=1) for heads in (key, value))
-    scale = query.shape[-1] ** -0.5 if scaling is None else scaling
+    scale = int(query.shape[-1]) ** -0.5 if scaling is None else scaling  # a constant where it is traced
     by_key = attention_mask is None or (attention_mask.shape[1] == 1 and attention_mask.stride(2) == 0)
     plain = softcap is not None  # scores stay within it, by tanh (Gemma 2): no kernel here does that
     if position_bias is not None:
@@ -167,7 +167,11 @@ def attend(
         if position_bias is not None:
             scores += position_bias
         elif attention_mask is not None:  # the lowest finite number, not -inf: a row of only padding must stay finite
-            scores = scores.masked_fill(~attention_mask, torch.finfo(scores.dtype).min)
+            lowest = torch.finfo(scores.dtype).min
+            if being_traced():  # onnxruntime adds a row of keys in half the time that it takes to choose by one
+                scores = scores + torch.where(attention_mask, 0.0, lowest)
+            else:
+                scores = scores.masked_fill(~attention_mask, lowest)
         weights = scores.softmax(dim=-1)
         output = torch.matmul(dropped(weights, dropout) if dropout else weights, value)
     return output.transpose(1, 2).contiguous(), None
