@@ -9,13 +9,17 @@ import argparse
 import hashlib
 import json
 import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from unittest.mock import patch
 
 import numpy as np
 import torch
 from small import DRAWS, METHODS
+from torch import Tensor
 from trainer_rows import FILES, as_tsv, once, rows_of, texts_of
 
 import graftwork as gw
@@ -28,7 +32,11 @@ from graftwork.pretrained.open_backbone import whole_name
 from graftwork.run.execute import workbench
 from graftwork.run.session import Session, open_session
 from graftwork.run.settings import RunSettings
+from graftwork.train.loop import FittedModel
+from graftwork.train.training_state import TrainingState, snapshot
 
+Bits = np.ndarray[Any, Any]
+KEPT = " kept"  # after the label of a method that would not have kept what it tried
 POOL, LEAST_POOL, TEST = 1000, 400, 20  # rows of the pool, at most and at least; rows of test, which nothing reads
 
 
@@ -56,7 +64,7 @@ class Recorder:
 
     def __init__(self, session: Session, bench: Workbench):
         self.session, self.bench = session, bench
-        self.tried: list[np.ndarray[Any, Any]] = []
+        self.tried: list[Bits] = []
 
     def __call__(self, logits: Logits) -> float:
         """Return the accuracy on the pool."""
@@ -65,20 +73,44 @@ class Recorder:
         return float(self.tried[-1].mean())
 
 
-def fit(session: Session, method: ConfiguredMethod) -> tuple[np.ndarray[Any, Any], float]:
-    """Return whether each prediction that a fit tried is right (T, N), in order, and its seconds but for evaluation.
+def fit(session: Session, method: ConfiguredMethod) -> tuple[Bits, Bits, float]:
+    """Return whether each prediction that a fit tried is right (T, N), in order, the same of what it would have kept
+    for each, and its seconds but for evaluation.
 
-    Only one prediction is returned of a method that keeps none of those that it has scored.
+    Only one prediction is returned of a method that keeps none of those that it has scored. What would have been kept
+    differs from what was tried where weights half-way from the head start are kept.
     """
     bench, watch = workbench(session, method, Recipe(), 0), Stopwatch()
     scorer = Recorder(session, bench)
-    fitted = method.method.fit(replace(bench, score=scorer, shared=None))  # nothing is remembered of other fits
+    with weights_by_epoch() as epochs:
+        fitted = method.method.fit(replace(bench, score=scorer, shared=None))  # nothing is remembered of other fits
     seconds = watch.read().wall_seconds + bench.charged.wall_seconds - bench.profile.read().get("evaluate", 0.0)
-    tried = list(scorer.tried)
-    if not tried or bench.recipe.get("kept_share", 1.0) < 1:
-        scorer(fitted.logits(session.dataset.validation.examples))
-        tried = scorer.tried[-1:]
-    return np.stack(tried), seconds
+    examples, share = session.dataset.validation.examples, bench.recipe.get("kept_share", 1.0)
+    if not scorer.tried:
+        scorer(fitted.logits(examples))
+    tried, halfway = np.stack(scorer.tried), Recorder(session, bench)
+    if share == 1 or not epochs:
+        return tried, tried, seconds
+    assert isinstance(fitted, FittedModel)
+    for start, end in epochs:
+        fitted.model.load_delta({name: torch.lerp(start[name], weight, share) for name, weight in end.items()})
+        halfway(fitted.logits(examples))
+    return tried[-len(epochs) :], np.stack(halfway.tried), seconds
+
+
+@contextmanager
+def weights_by_epoch() -> Iterator[list[tuple[Mapping[str, Tensor], Mapping[str, Tensor]]]]:
+    """Collect the weights after the head start and those after each epoch while training."""
+    found: list[tuple[Mapping[str, Tensor], Mapping[str, Tensor]]] = []
+    validated = TrainingState.validated
+
+    def kept(training: TrainingState, reached: float) -> None:
+        validated(training, reached)
+        if training.bench.recipe["kept_share"] < 1:
+            found.append((training.started, snapshot(training.plan.delta)))
+
+    with patch.object(TrainingState, "validated", kept):
+        yield found
 
 
 def fit_all(name: str, task: gw.Task, work: Path) -> None:
@@ -90,9 +122,11 @@ def fit_all(name: str, task: gw.Task, work: Path) -> None:
         assert session.backbone is not None
         found, about = {}, []
         for method in methods:
-            right, seconds = fit(session, method)
+            right, kept, seconds = fit(session, method)
             arm = Arm.of(method)
             found[arm.label] = np.packbits(right, axis=1)
+            if kept is not right:
+                found[f"{arm.label}{KEPT}"] = np.packbits(kept, axis=1)
             about.append({**asdict(arm), "seconds": seconds})
         traits = Traits.of(session.dataset, whole_name(session.backbone.card.id))
         told = {"pool": len(session.dataset.validation.examples), "traits": asdict(traits), "methods": about}

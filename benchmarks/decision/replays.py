@@ -13,8 +13,9 @@ from numpy.typing import NDArray
 from refit import SMALL, WHOLE, board_of, current_scores, traits_of
 
 from graftwork.decision.earlier_boards import TaskRecord, record_of
-from graftwork.decision.traits import TUNED, Arm
+from graftwork.decision.traits import TUNED, Arm, Traits
 from graftwork.io.files import read_json
+from graftwork.train.recipe import FEW_ROWS, MANY
 
 REPLAYED = ("many_tasks", "glue")  # benchmarks whose boards keep validation scores
 SEEDS = 3  # of whole boards
@@ -95,9 +96,10 @@ class Replay:
         return np.asarray(root @ np.random.default_rng(0).standard_normal((count, DRAWS)))
 
 
-def keeps_an_epoch(arm: Arm) -> bool:
-    """Return whether a method keeps its best epoch on validation."""
-    return arm.sort == TUNED or arm.name in ("dan", "scalar_mix")
+def keeps_an_epoch(arm: Arm, traits: Traits) -> bool:
+    """Return whether a method keeps its best epoch on validation; of many classes networks keep half-way weights."""
+    halfway = traits.outputs > MANY and traits.rows < FEW_ROWS * traits.outputs
+    return (arm.sort == TUNED and not halfway) or arm.name in ("dan", "scalar_mix")
 
 
 def replays() -> list[Replay]:

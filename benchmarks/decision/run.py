@@ -96,7 +96,7 @@ def search(
         standing.begin(arm)
         lost = (1 - kept_gain(parts[arm])) * task.gain(arm, of_validation=True)
         shown = Evidence(task.arms[arm].validation[seed] - lost, task.draws(arm, seed, standing.spread) - lost)
-        standing.add(arm, shown, parts[arm] * seconds[arm], unflattered and keeps_an_epoch(arm))
+        standing.add(arm, shown, parts[arm] * seconds[arm], unflattered and keeps_an_epoch(arm, task.record.traits))
         spent += parts[arm] * seconds[arm]
 
     def cut() -> None:

@@ -22,6 +22,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from pooled_fits import KEPT
 from refit import records
 from replays import Replay, Seen, keeps_an_epoch
 
@@ -51,6 +52,7 @@ class Fits:
     name: str
     traits: Traits
     right: Mapping[Arm, NDArray[np.int64]]  # (T, N): whether a prediction that was tried is right, for each pooled row
+    kept: Mapping[Arm, NDArray[np.int64]]  # (T, N): the same of what would have been kept, had that one been the best
     seconds: Mapping[Arm, float]
 
     @classmethod
@@ -59,8 +61,13 @@ class Fits:
         with np.load(path) as kept:
             told = json.loads(str(kept["about"]))
             arms = {Arm(one["label"], one["name"], one["sort"]): one["seconds"] for one in told["methods"]}
-            right = {arm: np.unpackbits(kept[arm.label], axis=1)[:, : told["pool"]].astype(np.int64) for arm in arms}
-        return cls(path.stem, Traits(**told["traits"]), right, arms)
+
+            def unpacked(name: str) -> NDArray[np.int64]:
+                return np.unpackbits(kept[name], axis=1)[:, : told["pool"]].astype(np.int64)
+
+            right = {arm: unpacked(arm.label) for arm in arms}
+            halfway = {arm: unpacked(arm.label + KEPT) for arm in arms if arm.label + KEPT in kept}
+        return cls(path.stem, Traits(**told["traits"]), right, right | halfway, arms)
 
 
 @dataclass(frozen=True)
@@ -79,24 +86,22 @@ def draw_of(fits: Fits, rows: int, number: int) -> Draw:
     order = np.random.default_rng(number).permutation(pool)
     here, there = order[:rows], order[rows:]
     kept, worth = [], []
-    for right in fits.right.values():
+    for arm, right in fits.right.items():
         best = int(right[:, here].mean(axis=1).argmax())
-        kept.append(right[best, here])
-        worth.append(right[best, there].mean())
+        kept.append(fits.kept[arm][best, here])
+        worth.append(fits.kept[arm][best, there].mean())
     bits = np.stack(kept)
-    bias = expected_bias(list(fits.right), bits)
-    unselected = np.array([len(right) == 1 for right in fits.right.values()])  # its epoch was chosen on the whole pool
-    return Draw(bits, bits.mean(axis=1) + unselected * bias, bias, np.array(worth))
+    return Draw(bits, bits.mean(axis=1), expected_bias(list(fits.right), fits.traits, bits), np.array(worth))
 
 
-def expected_bias(arms: Sequence[Arm], bits: NDArray[np.int64]) -> NDArray[np.float64]:
+def expected_bias(arms: Sequence[Arm], traits: Traits, bits: NDArray[np.int64]) -> NDArray[np.float64]:
     """Return (M,) the bias by a law: of methods that keep their best epoch, a number of standard errors of a score.
 
     The standard error is one for all methods, so that luck does not tell them apart; `bits` (M, R) are the rows that
     each method got right.
     """
     variances = [of.var() / len(of) for arm, of in zip(arms, bits, strict=True) if arm.sort != FLOOR]
-    return FLATTERED * math.sqrt(statistics.fmean(variances)) * np.array([keeps_an_epoch(arm) for arm in arms])
+    return FLATTERED * math.sqrt(statistics.fmean(variances)) * np.array([keeps_an_epoch(arm, traits) for arm in arms])
 
 
 def replayed(fits: Fits, prior: Prior, rows: int, repeats: int) -> dict[str, Any]:

@@ -93,33 +93,6 @@ def broken(method: str, error: str = "asked for 7 GB\nand more") -> RowRuns:
     return RowRuns(method, {}, "out_of_memory", ((result, {}),))
 
 
-def dropped(method: str, share: float, leader: str = "full") -> dict[str, Any]:
-    """The row of a method that had left the race, on a board of an older version."""
-    cost = {"wall_seconds": asdict(Cost(4.0, "s", "meter")), "runs": asdict(Cost(1.0, "runs", "counter"))}
-    note = {"stage": "1/4 of the steps", "why": f"worse than {leader} on validation, p = 1e-06", "validation": share,
-            "leader": leader, "leader_validation": 0.91, "cost": cost}  # fmt: skip
-    return {
-        "method": method, "config": {"learning_rate": 0.002}, "status": "dropped", "n_seeds": 0, "n_failed": 0,
-        "n_diverged": 0, "scores": {}, "counted": None, "costs": {}, "below_majority": False,
-        "runs": [f"{method}-trial"], "errors": [], "dropped": note,
-    }  # fmt: skip
-
-
-def older(made: dict[str, Any], *losers: dict[str, Any]) -> dict[str, Any]:
-    """A board as versions wrote it that ran a race, which these lost: they stand between the scored and the failed."""
-    tried = [{"learning_rate": rate, "run": f"full-{rate}", "status": "ok" if score else "failed",
-              "validation": score, "chosen": rate == 0.002}
-             for rate, score in ((0.001, 0.85), (0.0005, None), (0.002, 0.88))]  # fmt: skip
-    spent = {"wall_seconds": asdict(Cost(9.0, "s", "meter")), "runs": asdict(Cost(4.0, "runs", "counter"))}
-    drops = [{"method": row["method"]} | row["dropped"] for row in losers]
-    race = {"rule": "The rule.", "rates": {"full": tried}, "dropped": drops, "search_costs": spent}
-    rows = sorted(
-        [*made["rows"], *losers],
-        key=lambda row: ("ok", "dropped").index(row["status"]) if row["status"] in ("ok", "dropped") else 2,
-    )
-    return {key: value for key, value in made.items() if key != "decision"} | {"rows": rows, "race": race}
-
-
 def beside(method: str, gain: float, prior: float, alone: float | None = None, **more: Any) -> dict[str, Any]:
     """What a decision says of another method than the chosen one, which scores so much above it; each ± 2 points."""
 

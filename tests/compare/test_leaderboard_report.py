@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from boards import beside, board, broken, decision, dropped, older, partly, price, receipts, row, usual
+from boards import beside, board, broken, decision, partly, price, receipts, row, usual
 
 from graftwork.compare.leaderboard_data import RowRuns
 from graftwork.compare.leaderboard_report import FOLDER, render_report, write_report
@@ -157,16 +157,6 @@ def test_what_is_chosen_is_marked_and_only_that(made: dict[str, Any], page: Page
     assert "use it" not in Page(render_report(board(usual()), [])).text
 
 
-def test_the_race_of_an_older_version_and_who_was_dropped() -> None:
-    made = older(board(usual()), dropped("bitfit", 0.512))
-    page = Page(render_report(made, receipts(usual())))
-    for part in ("The race", "The rule.", "--exhaustive", "dropped, validation 51.2", "learning rate 0.002",
-                 "The highest mean on test is full"):  # fmt: skip
-        assert part in page.text, part
-    assert "bitfit" not in str(charts(made, receipts(usual())))
-    assert "The race" not in Page(render_report(board(usual()), [])).text
-
-
 def test_one_machine_is_told_once_whatever_the_time(made: dict[str, Any]) -> None:
     runs = receipts(usual())
     for number, run in enumerate(runs):
@@ -204,9 +194,9 @@ def test_what_more_tries_bring_is_drawn_where_it_is_known(made: dict[str, Any]) 
     assert "What more tries bring" in Page(render_report(board(rows), receipts(rows))).text
 
 
-def test_a_board_of_before_the_race_is_a_page(made: dict[str, Any]) -> None:
-    older = {key: value for key, value in made.items() if key not in ("race", "decision", "expected_best", "majority")}
-    later = ("dropped", "n_diverged", "counted")
+def test_a_board_of_an_older_version_is_a_page(made: dict[str, Any]) -> None:
+    older = {key: value for key, value in made.items() if key not in ("decision", "expected_best", "majority")}
+    later = ("n_diverged", "counted")
     older["rows"] = [{key: value for key, value in row.items() if key not in later} for row in made["rows"]]
     later = ("runs", "failed", "aso")
     older["differences"] = [

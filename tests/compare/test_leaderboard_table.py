@@ -6,7 +6,7 @@ import io
 from typing import Any
 
 import pytest
-from boards import board, broken, decision, dropped, older, partly, row, usual
+from boards import board, broken, decision, partly, row, usual
 from rich.console import Console
 
 from graftwork.compare.leaderboard_table import print_table, table_lines
@@ -105,15 +105,3 @@ def test_every_part_is_there() -> None:
         "two duplicates",
     ):
         assert part in text
-
-
-def test_a_row_that_an_older_version_dropped_shows_its_validation_score_and_no_other() -> None:
-    made = older(board(usual()), dropped("bitfit", 0.512))
-    (line,) = [line for line in table_lines(made) if line.startswith("  bitfit")]
-    assert line.split() == ["bitfit", "dropped,", "validation", "51.2", *["–"] * (len(line.split()) - 4)]
-    text = printed(made)
-    assert "The race" in text and "The rule." in text and "learning rate 0.002" in text
-    assert "bitfit" not in text.split("Not finished")[1]
-    assert " · 5 runs of a method" in text
-    assert max(map(len, text.splitlines())) <= 100
-    assert "The race" not in printed(board(usual())) and "the race (4)" in printed(made, verbose=False)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from boards import board, dropped, older, partly, row, usual
+from boards import board, partly, row, usual
 
-from graftwork.compare.sentences import few_runs, points, race_lines, search_line, sentence, verdict, verdicts
+from graftwork.compare.sentences import few_runs, points, search_line, sentence, verdict, verdicts
 from graftwork.core.meter import Cost
 
 
@@ -35,25 +35,6 @@ def test_the_majority_class_is_told_of_in_one_line_only_where_every_method_is_be
 
 def test_one_row_has_no_verdict() -> None:
     assert verdicts(board([row("full", 0.9, 10)])) == [] and verdict(board(usual()), "full", "lost") is None
-
-
-def test_what_an_older_version_dropped_has_no_verdict() -> None:
-    made = older(board(usual()), dropped("bitfit", 0.5))
-    assert verdicts(made) == verdicts(board(usual()))
-
-
-def test_the_race_in_lines() -> None:
-    loser = dropped("bitfit", 0.5)
-    assert race_lines(older(board(usual()), loser)) == [
-        "full: learning rate 0.002 (validation accuracy at 0.0005 failed, at 0.001 85.0, at 0.002 88.0)",
-        "bitfit: dropped, worse than full on validation, p = 1e-06; validation 50.0 against 91.0 of full, 1/4 of the "
-        "steps; time 4 s, 1 run",
-        "Its trials: time 9 s, 4 runs",
-    ]
-    assert race_lines(board(usual())) == []
-    before = board(usual())
-    del before["race"], before["decision"]  # as versions before the race wrote it
-    assert race_lines(before) == []
 
 
 def test_runs_side_by_side_are_said_to_be() -> None:

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from boards import RowRuns, board, broken, decision, dropped, older, partly, row
+from boards import RowRuns, board, broken, decision, partly, row
 from rich.console import Console
 from scipy.stats import gmean, ttest_rel
 
@@ -124,12 +124,12 @@ def test_a_method_that_lacks_a_task_is_not_summed_up() -> None:
     boards = {
         **BOARDS,
         "five": task(0.9, 0.8, row("lora", 0.99, 50)),
-        "six": older(task(0.9, 0.8), dropped("lora", 0.5)),
+        "six": task(0.9, 0.8),
     }
     content = over_tasks(boards, {})
     lora = content["rows"][-1]
     assert lora["method"] == "lora" and lora["mean"] is lora["mean_rank"] is lora["geometric_mean"] is None
-    assert lora["status"] == {"five": "ok", "six": "dropped"} and lora["best_on"] == ["five"]
+    assert lora["status"] == {"five": "ok"} and lora["best_on"] == ["five"]
     assert not any("lora" in (pair["a"], pair["b"]) for pair in content["differences"])
     assert any("lora (1 of 6, mean there 9" in note for note in content["notes"])
     assert any("--exhaustive" in note for note in content["notes"])
@@ -191,20 +191,10 @@ def test_the_method_to_use_is_what_each_board_chose() -> None:
 
 
 def test_a_board_of_an_older_version_chose_nothing() -> None:
-    content = over_tasks({name: older(one) for name, one in BOARDS.items()}, {})
+    boards = {name: {key: value for key, value in one.items() if key != "decision"} for name, one in BOARDS.items()}
+    content = over_tasks(boards, {})
     assert [task["chosen"] for task in content["tasks"]] == [None] * 4 and enough_lines(content) == []
     assert all(task["answer"].startswith("The highest mean on test is ") for task in content["tasks"])
-
-
-def test_what_an_older_version_said_was_enough_is_still_told() -> None:
-    tasks = [{"name": "one", "status": "ok", "enough": "full", "majority_stands": False},
-             {"name": "two", "status": "ok", "enough": None, "majority_stands": True},
-             {"name": "three", "status": "ok", "enough": "full", "majority_stands": False},
-             {"name": "lost", "status": "failed", "error": "why"}]  # fmt: skip
-    assert enough_lines({"tasks": tasks}) == [
-        "The cheapest within the noise of the best: full on 2: one, three",
-        "Nothing is shown to beat the majority class on 1: two",
-    ]
 
 
 def test_a_verdict_says_that_its_interval_is_of_the_pair_alone() -> None:

@@ -83,7 +83,6 @@ def row(method: str, mean: float | None, **more: Any) -> dict[str, Any]:
     } | more
 
 
-DROPPED = {"validation": 0.88, "leader": "adapter", "leader_validation": 0.95, "stage": "after seed 0", "why": "behind"}
 BOARD = {
     "format": 1,
     "task": {"name": "trec6"},
@@ -94,7 +93,7 @@ BOARD = {
         row("tfidf_svm", 0.9),
         row("constant", 0.1, below_majority=True),
         row("majority", 0.188),
-        row("bitfit", None, status="dropped", dropped=DROPPED | {"cost": {}}),
+        row("bitfit", None, status="diverged", n_seeds=0),
         row("full", None, status="out_of_memory", n_seeds=0, errors=[f"no memory {EVIL}\nmore"]),
     ],
     "headline_metric": "accuracy",
@@ -107,7 +106,6 @@ BOARD = {
 SAID = {
     "answer": "The best is adapter with accuracy 96.6 ± 0.4 [95.1, 98.0]; nothing cheaper to train goes unbeaten.",
     "verdicts": ["adapter is better than linear_probe by 4.0 [2.0, 6.1]"],
-    "race": ["bitfit: dropped, behind; validation 88.0 against 95.0 of adapter, after seed 0"],
     "search": "Its runs, shared work counted once: time 36 min 27 s",
     "warnings": ["3 rows stand in two splits"],
 }

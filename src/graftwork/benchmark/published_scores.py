@@ -16,7 +16,7 @@ class PublishedEntry:
     """The results of a method on a task."""
 
     method: str
-    status: str  # as on the board: "ok", "dropped", …
+    status: str  # as on the board: "ok", "failed", …
     scores: Mapping[str, Seeds]  # "COLUMN metric" -> score of every seed; empty unless the status is "ok"
     validation: float  # mean of the headline metric, used for choices; NaN unless ok
     runs: Mapping[int, str]  # seed -> run id, of finished runs

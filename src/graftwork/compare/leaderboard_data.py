@@ -118,7 +118,7 @@ def leaderboard(
         "expected_best": _expected_best(rows, headline, floor),
         "search_costs": {name: asdict(cost) for name, cost in findings.search_costs.items()},
         "data_report": dict(findings.data_report),
-        "race": None,  # always None; boards of older versions hold their race here
+        "race": None,  # always None: a part of the format
         "decision": None if findings.decision is None else dict(findings.decision),
         "notes": [
             *_notes(rows, entries, floor, task),
@@ -204,7 +204,7 @@ def _entry(
         "below_majority": bool(scores) and scores[headline]["mean"] < least,
         "runs": [result.id for result in results],
         "errors": list(errors),
-        "dropped": None,  # always None; boards of older versions hold the reason why a method left a race
+        "dropped": None,  # always None: a part of the format
     }
 
 

@@ -25,7 +25,7 @@ from graftwork.compare.report_tables import (
     unknown_prices,
     written_table,
 )
-from graftwork.compare.sentences import few_runs, race_lines, scored, search_line, title_of, verdicts, warnings
+from graftwork.compare.sentences import few_runs, scored, search_line, title_of, verdicts, warnings
 from graftwork.compare.shipped_lines import apart_lines
 from graftwork.compare.written_report import NEW, examples_of
 from graftwork.io.files import finite, write_text
@@ -95,7 +95,6 @@ def render_report(
                 for row in examples_of(board)
                 for part in ("worst", "median")
             ],
-            "race": race_lines(board),
             "prices": price_table(board),
             "unknown": unknown_prices(board),
             "grades": grade_line(board),

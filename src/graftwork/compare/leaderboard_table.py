@@ -17,7 +17,6 @@ from graftwork.compare.sentences import (
     cost,
     few_runs,
     points,
-    race_lines,
     search_line,
     title_of,
     verdicts,
@@ -104,8 +103,6 @@ def _columns(board: Mapping[str, Any]) -> list[Column]:
 
 def _score(row: Row, metric: str) -> str:
     """Return the score, with its parts aligned across rows, or the status of the row."""
-    if row["status"] == "dropped":
-        return f"dropped, validation {percent(row['dropped']['validation'])}"
     if metric not in row["scores"]:
         return str(row["status"]).replace("_", " ")
     score, _, interval = points(row, metric).partition(" [")
@@ -155,12 +152,11 @@ def _sections(board: Mapping[str, Any]) -> list[tuple[str, list[str]]]:
         f"{row['method']}: {row['status'].replace('_', ' ')}"
         + "".join(f"; {error.splitlines()[0]}" for error in row["errors"][:1])
         for row in board["rows"]
-        if row["status"] not in ("ok", "dropped")
+        if row["status"] != "ok"
     ]
     spent = search_line(board)
     return [
         ("Verdicts" if few_runs(board) is None else "Verdicts (not enough runs)", verdicts(board)),
-        ("The race", [*race_lines(board), board["race"]["rule"]] if board.get("race") else []),
         (FAILED, failed),
         ("What was written", written_lines(board)),
         ("Price of the search", [spent] if spent else []),

@@ -174,8 +174,7 @@ def best_chart(board: Board) -> Markup | None:
     methods = list(dict.fromkeys(one["method"] for one in curves))
     series = []
     for one in curves:
-        name = one["method"] if one["of"] == "seeds" else f"{one['method']}, {one['of']}"
-        tries = one["points"]
+        name, tries = one["method"], one["points"]
         titles = [
             f"{name}, best of {point['n']}\n{percent(point['score'])} for {show(point['cost'], 's')}" for point in tries
         ]
@@ -185,8 +184,7 @@ def best_chart(board: Board) -> Markup | None:
                 [100 * point["score"] for point in tries],
                 titles,
                 name,
-                COLOURS[methods.index(one["method"]) % len(COLOURS)],
-                line="solid" if one["of"] == "seeds" else "dotted",
+                COLOURS[methods.index(name) % len(COLOURS)],
             )
         )
     prices = [price for one in series for price in one.x]

@@ -72,8 +72,6 @@ def _headline(row: Row, metric: str) -> tuple[Cell, Cell]:
 
 def status(row: Row) -> str:
     """Return the status of a row without a score, as words."""
-    if row["status"] == "dropped":
-        return f"dropped, validation {percent(row['dropped']['validation'])}"
     return str(row["status"]).replace("_", " ")
 
 

@@ -28,40 +28,6 @@ def few_runs(board: Board) -> int | None:
     return min(made) if made and min(made) < ENOUGH_RUNS else None
 
 
-def _against(dropped: Mapping[str, Any]) -> str:
-    return f"against {percent(dropped['leader_validation'])} of {dropped['leader']}, {dropped['stage']}"
-
-
-def race_lines(board: Board) -> list[str]:
-    """Return lines on the race of an older version: its choices, dropped methods and cost; empty without a race."""
-    race = board.get("race")
-    if not race:
-        return []
-    lines = [
-        _rates(method, tried, title_of(board, board["headline_metric"])) for method, tried in race["rates"].items()
-    ]
-    for row in board["rows"]:
-        if row["status"] == "dropped":
-            spent = row["dropped"]["cost"]
-            lines.append(
-                f"{row['method']}: dropped, {row['dropped']['why']}; validation "
-                f"{percent(row['dropped']['validation'])} {_against(row['dropped'])}; "
-                + ", ".join(map(_spent, spent, spent.values()))
-            )
-    spent = race["search_costs"]
-    return [*lines, "Its trials: " + ", ".join(map(_spent, spent, spent.values()))]
-
-
-def _rates(method: str, tried: Sequence[Mapping[str, Any]], metric: str) -> str:
-    """Return `adapter: learning rate 0.002 (validation accuracy at 0.0005 88.1, at 0.001 90.2, at 0.002 91.4)`."""
-    chosen = next(one["learning_rate"] for one in tried if one["chosen"])
-    scores = ", ".join(
-        f"at {one['learning_rate']:g} {one['status'] if one['validation'] is None else percent(one['validation'])}"
-        for one in sorted(tried, key=lambda one: float(one["learning_rate"]))
-    )
-    return f"{method}: learning rate {chosen:g} (validation {metric} {scores})"
-
-
 def verdicts(board: Board) -> list[str]:
     """Return a sentence for every method against the best one, then for every method against the majority class."""
     rows = scored(board)

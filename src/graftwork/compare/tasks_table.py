@@ -123,16 +123,12 @@ def sentence(pair: Mapping[str, Any]) -> str:
 
 
 def enough_lines(content: Content) -> list[str]:
-    """Return lines on the chosen methods and their tasks; for older files, on those within the noise of the best."""
-    lines = []
-    for key, told in (("chosen", "Use"), ("enough", "The cheapest within the noise of the best:")):
-        found: dict[str, list[str]] = {}
-        for task in content["tasks"]:
-            if task["status"] == "ok" and task.get(key) is not None:
-                found.setdefault(task[key], []).append(task["name"])
-        lines += sorted(f"{told} {method} on {len(tasks)}: {', '.join(tasks)}" for method, tasks in found.items())
-    vain = [task["name"] for task in content["tasks"] if task.get("majority_stands")]
-    return [*lines, f"Nothing is shown to beat the majority class on {len(vain)}: {', '.join(vain)}"] if vain else lines
+    """Return a line for each method that was chosen, with its tasks."""
+    found: dict[str, list[str]] = {}
+    for task in content["tasks"]:
+        if task["status"] == "ok" and task["chosen"] is not None:
+            found.setdefault(task["chosen"], []).append(task["name"])
+    return sorted(f"Use {method} on {len(tasks)}: {', '.join(tasks)}" for method, tasks in found.items())
 
 
 def spent_line(content: Content) -> str:

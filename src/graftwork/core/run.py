@@ -56,7 +56,7 @@ class RunResult:
 
     id: str
     seed: int
-    status: str  # "ok" | "failed" | "diverged" | "out_of_memory" | "dropped"
+    status: str  # "ok" | "failed" | "diverged" | "out_of_memory"
     scores: Mapping[str, float] = field(default_factory=dict)  # metric -> test score, a fraction
     validation: Mapping[str, float] = field(default_factory=dict)  # metric -> validation score
     costs: Mapping[str, Cost] = field(default_factory=dict)  # the price tag: the cost of the run by itself
@@ -72,7 +72,11 @@ class RunResult:
 
     @property
     def kept_best_epoch(self) -> bool:
-        """Whether it kept the best of several epochs by its validation score, or is a mean of runs that did."""
-        if "validation_is" in self.facts:  # a network that writes keeps the epoch of the least loss
+        """Whether it kept the best of several epochs by its validation score, or is a mean of runs that did.
+
+        Not so a network that writes, which keeps the epoch of the least loss; nor one that keeps weights half-way to
+        the best epoch, whose own score on validation was never compared (`kept_share`).
+        """
+        if "validation_is" in self.facts or self.facts.get("kept_share", 1.0) < 1:
             return False
         return ("best_epoch" in self.facts and self.facts.get("epochs") != 1) or "averaged" in self.facts

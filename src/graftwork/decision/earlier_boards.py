@@ -103,7 +103,7 @@ def record_of(board: Mapping[str, Any], name: str, traits: Traits | None = None)
     Raises `DataError` for a board with fewer than three scored methods, or without traits.
     """
     if traits is None:
-        if "traits" not in board.get("decision", {}):
+        if "traits" not in (board.get("decision") or {}):
             raise DataError(
                 "the board does not say what its task was like",
                 where=name,

@@ -13,7 +13,7 @@ from starlette.responses import Response
 
 from graftwork.bank.task_version import BOARD, TaskEntry
 from graftwork.compare.advice import advice
-from graftwork.compare.sentences import Board, race_lines, search_line, verdicts, warnings
+from graftwork.compare.sentences import Board, search_line, verdicts, warnings
 from graftwork.errors import GraftworkError
 from graftwork.module.module_files import read_self_test
 from graftwork.module.predict_file import inputs_as_json
@@ -95,7 +95,7 @@ def examples_of(task: TaskEntry) -> list[dict[str, Any]]:
 
 
 def in_words(board: Board) -> dict[str, Any]:
-    """Return a board's advice, verdicts, race, data warnings and price of the search, as text.
+    """Return a board's advice, verdicts, data warnings and price of the search, as text.
 
     Empty for a foreign or damaged board, whose rows are still shown.
     """
@@ -103,7 +103,6 @@ def in_words(board: Board) -> dict[str, Any]:
         return {
             "answer": " ".join(advice(board)),
             "verdicts": verdicts(board),
-            "race": race_lines(board),
             "warnings": warnings(board),
             "search": search_line(board),
         }

@@ -275,6 +275,7 @@ def _train(training: TrainingState, passes: Passes, aim: TrainingObjective) -> d
         "learning_rate": training.rate,
         "epochs": recipe["epochs"],
         "best_epoch": training.best_epoch,
+        "kept_share": recipe["kept_share"],
         "steps": training.step,
         "validation_by_epoch": training.history,
         "train_tokens_per_epoch": sum(map(len, encoded.ids)),

@@ -24,7 +24,6 @@ export function boardSection(task) {
     folded("All prices", pricesTable(board)),
     folded("Runs", runs(board)),
     list("Which differences are real", said.verdicts),
-    list("The race", said.race),
     list("About the data", said.warnings),
     said.search && element("p", { class: "legend" }, `${said.search}.`),
   );
@@ -70,7 +69,6 @@ function floorName(board) {
 }
 
 function status(row, metric) {
-  if (row.status === "dropped") return `dropped, validation ${percent(row.dropped.validation)}`;
   return row.scores[metric] ? null : words(row.status);
 }
 
