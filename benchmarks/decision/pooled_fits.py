@@ -18,6 +18,7 @@ from unittest.mock import patch
 
 import numpy as np
 import torch
+from replays import KEPT
 from small import DRAWS, METHODS
 from torch import Tensor
 from trainer_rows import FILES, as_tsv, once, rows_of, texts_of
@@ -36,7 +37,6 @@ from graftwork.train.loop import FittedModel
 from graftwork.train.training_state import TrainingState, snapshot
 
 Bits = np.ndarray[Any, Any]
-KEPT = " kept"  # after the label of a method that would not have kept what it tried
 POOL, LEAST_POOL, TEST = 1000, 400, 20  # rows of the pool, at most and at least; rows of test, which nothing reads
 
 

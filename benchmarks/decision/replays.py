@@ -20,6 +20,7 @@ from graftwork.train.recipe import FEW_ROWS, MANY
 REPLAYED = ("many_tasks", "glue")  # benchmarks whose boards keep validation scores
 SEEDS = 3  # of whole boards
 DRAWS = 400
+KEPT = " kept"  # after the label of a method in a file of pooled_fits.py: what it keeps where that is not what it tried
 PAIRED = 0.6  # correlation of two methods' validation scores over resampled rows, where it was not kept
 
 

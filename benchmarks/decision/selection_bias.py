@@ -22,9 +22,8 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from pooled_fits import KEPT
 from refit import records
-from replays import Replay, Seen, keeps_an_epoch
+from replays import KEPT, Replay, Seen, keeps_an_epoch
 
 from graftwork.decision.choice import WORTH
 from graftwork.decision.earlier_boards import Experience, ScoreOnTest, TaskRecord, shipped_prior

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from graftwork.compare.tasks_table import enough_lines, price, score, sentence, spent_line
+from graftwork.compare.tasks_table import price, score, sentence, spent_line
 from graftwork.methods.top_layers import TopLayers
 from graftwork.units import percent, show
 
@@ -68,7 +68,6 @@ def _bullets(content: Mapping[str, Any]) -> str:
     beaten = {task: found["by"] for task, found in content["linear"].items() if found.get("by")}
     told = "; ".join(f"{task} ({', '.join(by)})" for task, by in beaten.items())
     lines.append(f"Some method on the backbone is shown to beat `{LINEAR}` on {len(beaten)}: {told or 'none'}")
-    lines += enough_lines(content)
     lines += [spent_line(content), *content["notes"]]
     return "\n".join(f"- {line}" for line in lines if line)
 

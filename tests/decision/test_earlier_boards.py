@@ -53,6 +53,8 @@ def test_what_teaches_nothing_is_told() -> None:
         record_of(board(rows=board()["rows"][:2]), "short")
     with pytest.raises(DataError, match="does not say what its task was like"):
         record_of(board(decision={}), "old")
+    with pytest.raises(DataError, match="does not say what its task was like"):
+        record_of(board(decision=None), "all runs failed")
     assert record_of(board(decision={}), "old", TRAITS).traits == TRAITS
 
 

@@ -99,6 +99,11 @@ def test_fewer_rows_than_folds(rows: int) -> None:
     assert fitted.facts["strength"] in STRENGTHS and np.isfinite(fitted.weight).all()
 
 
+def test_choices_that_are_all_equally_right_rank_nothing() -> None:
+    weight, bias = tfidf_svm._right_above_wrong(np.eye(3), np.array([[1, 0], [1, 0], [0, 1]]), 1.0, 0)
+    assert weight.tolist() == [[0.0, 0.0, 0.0]] and bias.tolist() == [0.0]
+
+
 def test_a_label_that_no_training_row_has_is_never_the_answer() -> None:
     data = tiny_dataset()
     task = data.task.resolved(labels=(*data.task.labels, "ugly"), positive=None, metrics=("accuracy",))

@@ -163,6 +163,11 @@ def test_it_says_why_it_does_not_fit(settings: dict[str, Any], kind: str, why: s
     assert why in unfit(Verbalised(**settings), tiny_dataset(kind).task, t5.card)
 
 
+def test_it_reads_texts_alone(t5: Backbone) -> None:
+    why = unfit(Verbalised(), replace(tiny_dataset().task, image="file"), t5.card)
+    assert why.endswith("of texts, and this task is classification of images")
+
+
 def test_a_backbone_without_a_decoder_does_not_fit() -> None:
     card = open_backbone("tiny_text", precision="fp32").card
     assert "tiny_text writes no texts" in unfit(Verbalised(), tiny_dataset().task, card)

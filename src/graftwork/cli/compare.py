@@ -76,7 +76,7 @@ if TYPE_CHECKING:
 @option(
     "--verbose",
     is_flag=True,
-    help="Also print pairwise verdicts, the cost of the search, notes and facts about the data.",
+    help="With one task: also print pairwise verdicts, the cost of the search, notes and facts about the data.",
 )
 @json_option("leaderboard.json (with several tasks tasks.json) instead of the table")
 @run_options

@@ -14,7 +14,7 @@ from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.cli.verify import run_folder
 from graftwork.errors import ConfigError, GraftworkError, StorageError, printable
 from graftwork.io.files import storage_errors
-from graftwork.units import metric_title, named_scores, show
+from graftwork.units import metric_title, named_scores, several, show
 
 if TYPE_CHECKING:
     from graftwork.receipts.checklist import RunGroup
@@ -107,7 +107,7 @@ def receipt_lines(receipt: Mapping[str, Any], verdicts: list[dict[str, Any]]) ->
     settings = [f"{key} {value}" for key, value in method["config"].items() if key not in ("name", "version")]
     positive = method["question"].get("positive")
     chosen = metric_title(method["selection"]["metric"], positive)
-    chosen += f" on {method['selection']['split']}, after {search['trials']} trials"
+    chosen += f" on {method['selection']['split']}, after {several(search['trials'], 'trial')}"
     seeds = ", ".join(f"{name} {seed}" for name, seed in random["derived"].items())
     lines = [
         f"run          {identity['run']}  ({outcome['status']}), engine {identity['engine']}",

@@ -12,7 +12,7 @@ import click
 from graftwork.cli.completion import runs_kept
 from graftwork.cli.options import Command, json_option, option, print_json
 from graftwork.cli.verify import named_folder
-from graftwork.errors import StorageError, printable
+from graftwork.errors import ConfigError, StorageError, printable
 from graftwork.io.files import read_json
 from graftwork.units import named_scores, several, show
 
@@ -37,6 +37,8 @@ def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
             expected="result.json or module.json",
             do=f"graft bank show {folder}" if bank else "",
         )
+    if profile and not is_run:
+        raise ConfigError("--profile is for a run, and this is a task module", where=str(folder))
     if as_json:
         names = ("spec.json", "result.json") if is_run else ("module.json",)
         content: dict[str, Any] = {}

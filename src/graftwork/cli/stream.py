@@ -23,7 +23,7 @@ from graftwork.cli.options import (
 )
 from graftwork.core.progress_bar import progress_bar
 from graftwork.errors import printable
-from graftwork.units import metric_title, percent, show
+from graftwork.units import metric_title, percent, several, show
 
 
 @click.command("stream", cls=Command)
@@ -140,6 +140,6 @@ def _end(content: Mapping[str, Any], bank: str | None) -> None:
         held = BankFolder(Path(bank)).state().tasks
         rows = [row for row in content["tasks"] if row["task"] in held]  # the others were removed or renamed
         size = sum(row["bytes"] for row in rows)
-        click.echo(f"Bank: {bank}, {len(rows)} tasks of this stream, {show(size, 'bytes')}")
+        click.echo(f"Bank: {bank}, {several(len(rows), 'task')} of this stream, {show(size, 'bytes')}")
         if rows:
             click.echo(f"Use it:  {asking_in_bank(bank, rows[-1]['task'])}")

@@ -243,6 +243,8 @@ def _right_above_wrong(
     choices of a text from their negatives."""
     texts = np.split(np.arange(len(targets)), np.flatnonzero(np.diff(targets[:, 1])) + 1)
     pairs = [(good, bad) for rows in texts for good in rows for bad in rows if targets[good, 0] > targets[bad, 0]]
+    if not pairs:  # as in a fold, or a small draw, in which all choices of each text are equally right
+        return np.zeros((1, inputs.shape[1])), np.zeros(1)
     good, bad = np.array(pairs).T
     forward = inputs[good] - inputs[bad]
     sides = np.repeat([1, -1], len(pairs))

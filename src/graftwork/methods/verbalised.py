@@ -96,7 +96,8 @@ class Verbalised(WrapperMethod):
 
     def unfit(self, task: Task, card: BackboneCard | None) -> str:
         """Return a reason unless the task has texts and one of `answered_kinds`, and the backbone has a decoder."""
-        if task.reads != "text" or task.kind not in (answered := answered_kinds()):
+        answered = answered_kinds()
+        if task.reads != "text" or task.kind not in answered:
             return f"it answers {', '.join(answered)} of texts, and this task is {task.kind} of {task.reads}s"
         if self.step < 0:
             return f"step must be 0 or more, not {self.step:g}"

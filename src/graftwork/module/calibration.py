@@ -66,15 +66,18 @@ def calibration_error(bins: Sequence[ReliabilityBin]) -> float:
     return sum(one.rows * abs(one.confidence - one.accuracy) for one in bins) / rows if rows else 0.0
 
 
-def calibration_of(kind: Kind, answered: Mapping[str, tuple[Logits, Numbers]]) -> dict[str, Any] | None:
+def calibration_of(
+    kind: Kind, answered: Mapping[str, tuple[Logits, Numbers]], costs: object = None
+) -> dict[str, Any] | None:
     """Return the temperature fitted on "validation", the calibration of each split, and its precision by coverage.
 
     `answered` has the logits and encoded targets of "validation" and "test". Each split has its figures "before" and
     "after" scaling; on validation those after are cross-fitted: each fifth of the rows has the temperature of the
     others. The temperature is 1, and "why" is the reason, if there are fewer than 50 validation rows or no wrong answer
-    among them, or if the cross-fitted negative log-likelihood is not lower. None for a kind without a softmax.
+    among them, or if the cross-fitted negative log-likelihood is not lower. None for a kind without a softmax, and for
+    a task with `costs` of wrong labels: a temperature would change its predictions after they were scored.
     """
-    if not isinstance(kind, SharesProbability):
+    if costs is not None or not isinstance(kind, SharesProbability):
         return None
     splits = {name: ClassRows.of(kind, *given) for name, given in answered.items()}
     held = splits["validation"]

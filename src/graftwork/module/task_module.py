@@ -171,7 +171,8 @@ class TaskModule:
         """Return this module on the CPU in fp32, whatever it was trained in; its self-test is not repeated."""
         if self.description["backbone"] is None:
             return self
-        return self._restored(self.folder, dict(self.description) | {"precision": "fp32"}, "cpu", None)
+        question = self.description["task"] | {"name": self.task.name}  # that of a bank, where it has another there
+        return self._restored(self.folder, {**self.description, "precision": "fp32", "task": question}, "cpu", None)
 
     @property
     def max_length(self) -> int | None:

@@ -244,7 +244,6 @@ def hub_revision(folder: Path) -> str | None:
 def _from_hub(name: str) -> Path:
     """Return the local copy of a hub repository, downloaded if missing or incomplete."""
     import huggingface_hub
-    from huggingface_hub.errors import HfHubHTTPError
 
     wanted = [*READ_WITH, GENERATION, "model*.safetensors", INDEX]
     try:
@@ -261,9 +260,10 @@ def _from_hub(name: str) -> Path:
         )
     try:
         return Path(huggingface_hub.snapshot_download(name, allow_patterns=[*wanted, "pytorch_model.bin.index.json"]))
-    except (HfHubHTTPError, OSError, ValueError) as error:
+    except Exception as error:  # also the many of the connection, which have no common base
         raise StorageError(
-            f"neither a folder here nor a model the hub would give: {str(error).splitlines()[0]}",
+            "neither a folder here nor a model the hub would give: "
+            + (str(error) or type(error).__name__).splitlines()[0],
             where=name,
             expected="a folder with config.json, or a hub name",
             do="check the name and the connection, or download the folder by other means and name it",

@@ -72,7 +72,7 @@ def checked_tokenizer(path: Path) -> bytes:
         if not isinstance(added, list) or len(added) > MOST_ADDED:
             raise BeyondLimits(f"more than {MOST_ADDED:,} added tokens")
         _require_parts([part for section in SECTIONS for part in _parts(told.get(section))])
-    except ValueError as rule:
+    except (ValueError, TypeError, KeyError, IndexError) as rule:
         raise StorageError(
             f"no tokenizer can be read: {rule}",
             where=str(path),

@@ -14,7 +14,7 @@ from typing import Any
 
 from graftwork.core.method import CONTENT
 from graftwork.run.recorded_numerics import numerics_of
-from graftwork.units import metric_title, show
+from graftwork.units import metric_title, several, show
 
 Receipt = Mapping[str, Any]
 TOLD_VERSIONS = ("torch", "transformers", "tokenizers", "numpy", "scipy", "scikit-learn")
@@ -220,7 +220,7 @@ def _search(receipt: Receipt) -> str:
     )
     listed = f" ({space})" if space else ""
     judge = metric_title(chosen["metric"], receipt["method"]["question"].get("positive"))
-    return f"{number(search['trials'])} trials{listed} came before it, judged by {judge} on {chosen['split']}"
+    return f"{several(search['trials'], 'trial')}{listed} came before it, judged by {judge} on {chosen['split']}"
 
 
 def _runs(row: RunGroup) -> str:

@@ -203,9 +203,8 @@ class _Execution:
         scores = {split.name: self._scores(split, logits) for split, logits in answers}
         with self._phase("save"), self.profile.phase("write"):
             kind, task = self.setting.kind, self.setting.task
-            # with costs a temperature would change predictions after they were scored
             costs = getattr(task.settings, "costs", None)
-            calibration = calibration_of(kind, {s.name: (x, s.targets) for s, x in answers}) if costs is None else None
+            calibration = calibration_of(kind, {s.name: (x, s.targets) for s, x in answers}, costs)
             told = {CALIBRATION: calibration} if calibration else {}
             tempered = [(s, at_temperature(logits, temperature_of(told))) for s, logits in answers]
             decoded = {s.name: kind.decode(logits, task, s.examples) for s, logits in tempered}

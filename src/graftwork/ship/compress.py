@@ -187,7 +187,7 @@ def describe(
     setting = Setting(task, kind, made.backbone)
     scores = {metric: Scorer(metric, setting, dataset.test)(logits["test"]) for metric in task.metrics}
     found = {split.name: (logits[split.name], split.targets) for split in splits}
-    calibration = {CALIBRATION: calibration_of(kind, found) or {}}
+    calibration = {CALIBRATION: calibration_of(kind, found, getattr(task.settings, "costs", None)) or {}}
     tempered = {name: at_temperature(one, temperature_of(calibration)) for name, one in logits.items()}
     answers = [answer for split in splits for answer in kind.decode(tempered[split.name], task, split.examples)]
     held = held_out_summary([example for split in splits for example in split.examples], answers)

@@ -6,16 +6,17 @@ import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
 from graftwork.core.arguments import told_arguments
+from graftwork.core.backbone import device_of
 from graftwork.core.example import Example
-from graftwork.core.kind import OwnOutputs
+from graftwork.core.kind import NamesMistakes, OwnOutputs
 from graftwork.core.method import Logits
 from graftwork.core.progress import Progress, silent
-from graftwork.core.ragged import flat
+from graftwork.core.ragged import Ragged, flat
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, write_json
 from graftwork.io.new_folder import new_folder
@@ -58,13 +59,22 @@ def export(
     """
     began, target = time.monotonic(), Path(folder)
     to = to.replace("-", "_")  # sentence-transformers, as the library is called
-    opened = module if isinstance(module, TaskModule) else TaskModule.load(module, device="cpu")
+    opened = _on_the_cpu(module)
     told, texts = write_export(opened, target, to, int8, progress)
     if isinstance(exporters.get(to), Opens) and opened.description.get("costs"):
         progress(0.9, "timing answers")
         told["times_as_fast"] = _priced(opened, target, texts, time.monotonic() - began)
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     return {"folder": str(folder), "to": to, "task": opened.task.name, "bytes": size} | told
+
+
+def _on_the_cpu(module: TaskModule | str | Path) -> TaskModule:
+    """Open a module on the CPU, where an exported folder is compared with it and timed beside it."""
+    if not isinstance(module, TaskModule):
+        return TaskModule.load(module, device="cpu")
+    if module.backbone is None or device_of(module.backbone.module).type == "cpu":
+        return module
+    return replace(TaskModule.load(module.folder, device="cpu"), task=module.task)
 
 
 def write_export(
@@ -89,7 +99,7 @@ def write_export(
             assert isinstance(exporter, Quantizes)
             progress(0.7, "converting to 8-bit integers")
             exporter.quantize(made)
-            told["int8"] = changes(exact, exporter.logits(made, exact, examples), logits, to)
+            told["int8"] = changes(exact, examples, exporter.logits(made, exact, examples), logits, to)
             require_few(told["int8"], str(exact.folder))
         if isinstance(exporter, Opens):
             _seal(made, exact, examples[: len(examples) - known], exporter, told, int8)
@@ -184,15 +194,24 @@ def _apart(module: TaskModule, found: Logits, expected: Logits, to: str) -> tupl
     return float(np.abs(one - other).max()), float(np.abs(other).max())
 
 
-def changes(module: TaskModule, found: Logits, expected: Logits, to: str) -> dict[str, Any]:
-    """Return the share of changed predictions, the number of all, and the largest difference of a logit, as JSON."""
+def changes(
+    module: TaskModule, examples: Sequence[Example], found: Logits, expected: Logits, to: str
+) -> dict[str, Any]:
+    """Return the share of changed predictions, the number of all, and the largest difference of a logit, as JSON.
+
+    A prediction is the tag of a word, the number of a text, or the whole answer to any other example.
+    """
     difference, _ = _apart(module, found, expected, to)
-    kind = kinds.get(module.task.kind)
-    one, other = (flat(kind.predictions(logits, module.task)) for logits in (found, expected))
-    if one.dtype.kind == "f":
-        differing = ~np.isclose(flat(found), flat(expected), rtol=0, atol=ALIKE).reshape(len(one), -1).all(axis=1)
+    kind, task = kinds.get(module.task.kind), module.task
+    one, other = (flat(kind.predictions(logits, task)) for logits in (found, expected))
+    if one.ndim == 1 and one.dtype.kind == "i":
+        differing = one != other
+    elif one.ndim == 1 and not isinstance(found, Ragged):
+        differing = ~np.isclose(one, other, rtol=0, atol=ALIKE)
     else:
-        differing = (one != other).reshape(len(one), -1).any(axis=1)
+        named = cast(NamesMistakes, kind)
+        told, before = (map(named.brief, kind.decode(logits, task, examples)) for logits in (found, expected))
+        differing = np.array([answer != known for answer, known in zip(told, before, strict=True)])
     return {
         "changed_predictions": float(differing.mean()),
         "predictions": len(differing),

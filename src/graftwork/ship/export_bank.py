@@ -152,8 +152,8 @@ class _TaskExport:
     def _changes(self) -> dict[str, Any]:
         found = self.exporter.bank_logits(self.folder, {name: own for name, (own, _) in self._rows.items()})
         return {
-            name: changes(self.modules[name], found[name], logits, self._of(name))
-            for name, (_, logits) in self._rows.items()
+            name: changes(self.modules[name], own, found[name], logits, self._of(name))
+            for name, (own, logits) in self._rows.items()
         }
 
     def _of(self, task: str) -> str:

@@ -43,19 +43,9 @@ class OnnxNetwork:
         parts: list[NDArray[np.float64]] = []
         for rows in order:
             arrays = self.reader.arrays(encoded, encoded.sequences(rows))
-            parts.append(self._run({name: arrays[name] for name in names}))
+            (logits,) = run_graph(self.session, {name: arrays[name] for name in names})
+            parts.append(np.asarray(logits, dtype=np.float64))
         return in_example_order(self.facts, encoded, np.concatenate(parts), np.concatenate(order))
-
-    def _run(self, arrays: Mapping[str, NDArray[Any]]) -> NDArray[np.float64]:
-        try:
-            return np.asarray(self.session.run(None, arrays)[0], dtype=np.float64)
-        except Exception as error:  # its error classes are made at run time and have no common base
-            raise IncompatibleModule(
-                "onnxruntime can't run the graph",
-                where=GRAPH,
-                got=str(error).splitlines()[0][:200],
-                do="export the task again",
-            ) from error
 
     def cut(self, examples: Sequence[Example]) -> int:
         """Return how many of these examples are truncated."""
@@ -75,6 +65,20 @@ def open_network(folder: Path, description: Mapping[str, Any]) -> OnnxNetwork:
     session = open_session(folder / GRAPH)
     reader = open_reader(folder, description["export"]["reader"])
     return OnnxNetwork(session, reader, description["facts"], int(description["trained_parameters"]))
+
+
+def run_graph(session: InferenceSession, arrays: Mapping[str, NDArray[Any]]) -> Sequence[NDArray[Any]]:
+    """Return all outputs of a graph. Raises `IncompatibleModule`."""
+    try:
+        found: Sequence[NDArray[Any]] = session.run(None, dict(arrays))
+    except Exception as error:  # its error classes are made at run time and have no common base
+        raise IncompatibleModule(
+            "onnxruntime can't run the graph",
+            where=GRAPH,
+            got=str(error).splitlines()[0][:200],
+            do="export the task again",
+        ) from error
+    return found
 
 
 def reader_told(reader: TextReader) -> dict[str, Any]:

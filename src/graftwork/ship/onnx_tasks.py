@@ -24,7 +24,7 @@ from graftwork.io.json_limits import MODULE
 from graftwork.io.number_arrays import load_arrays
 from graftwork.io.plain_files import inside
 from graftwork.pretrained.tokenising import TextReader
-from graftwork.ship.onnx_runtime import GRAPH, PASS_COST, open_reader, open_session
+from graftwork.ship.onnx_runtime import GRAPH, PASS_COST, open_reader, open_session, run_graph
 from graftwork.train.answer_order import EXAMPLES_AT_ONCE, TOKENS_AT_ONCE, in_example_order
 from graftwork.train.batch_tokens import TaskTokens, Unit, tokens_of
 from graftwork.train.batches import with_little_padding
@@ -156,7 +156,7 @@ class GraphOfTasks:
             slots = [one.slot if one.shelf == shelf else 0 for one in tasks]
             arrays[slot_name(shelf)] = np.repeat(np.array(slots, np.int64), [len(listed) for listed in own])
         given = {name: self.stacks[name] if name in self.stacks else arrays[name] for name in self._inputs}
-        read = dict(zip(self._outputs, self.session.run(self._outputs, given), strict=True))
+        read = dict(zip(self._outputs, run_graph(self.session, given), strict=True))
         starts = np.cumsum([0, *map(len, own)]).tolist()
         asked: dict[str, list[int]] = {}
         for place, unit in enumerate(units):

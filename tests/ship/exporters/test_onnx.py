@@ -17,7 +17,7 @@ import pytest
 
 from graftwork.cli.main import main
 from graftwork.core.configured_methods import parse_method
-from graftwork.core.ragged import flat
+from graftwork.core.ragged import Ragged, flat
 from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
@@ -30,7 +30,7 @@ from graftwork.run.session import Session, open_session
 from graftwork.run.settings import RunSettings
 from graftwork.ship import export as exporting
 from graftwork.ship.compress import compress
-from graftwork.ship.export import export, write_export
+from graftwork.ship.export import changes, export, write_export
 from graftwork.ship.exporters import onnx as onnx_exporter
 
 OpenSession = Callable[..., Session]
@@ -260,6 +260,26 @@ def test_8_bit_integers_tell_what_they_change(
     with pytest.raises(IncompatibleModule, match="8-bit integers change too many predictions"):
         export(module(), tmp_path / "more", to="onnx", int8=True)
     assert not (tmp_path / "more").exists()
+
+
+@pytest.mark.parametrize("kind", ["classification", "multilabel", "regression", *ROWS])
+def test_a_change_is_that_of_a_whole_answer(kind: str, module: Callable[..., Path]) -> None:
+    opened = TaskModule.load(module(kind, "lora"), device="cpu").in_fp32()
+    examples, _ = exporting.rows_to_compare(opened)
+    examples = [one for one in examples if kind != "choice" or len(one.inputs["choices"]) > 1]
+    logits = opened.fitted.logits(examples)
+
+    def told(share: float, shift: float) -> dict[str, Any]:
+        rows = np.linspace(-1, 1, flat(logits).size).reshape(flat(logits).shape) if share else flat(logits)
+        changed = rows * (share or 1.0) + shift
+        found = replace(logits, flat=changed) if isinstance(logits, Ragged) else changed
+        return changes(opened, examples, found, logits, "onnx")
+
+    alike = 0.05 if kind == "regression" else 0.2 if kind != "multilabel" else 0.0
+    assert told(0.0, alike)["changed_predictions"] == 0.0, "what moves all logits alike changes no answer"
+    answers = len(flat(logits)) if kind == "tagging" else len(examples)
+    assert told(0.0, 0.0)["predictions"] == answers
+    assert told(9.0, 0.0)["changed_predictions"] > (0.05 if kind == "tagging" else 0.3)
 
 
 def test_modules_without_a_network_are_refused(module: Callable[..., Path], tmp_path: Path) -> None:
