@@ -158,7 +158,7 @@ def test_adapters_are_stored_as_8_bit_integers_where_these_change_few_prediction
         examples = modules[name].examples(TEXTS)
         found, expected = opened.module(name).fitted.logits(examples), modules[name].fitted.logits(examples)
         assert np.allclose(found, expected, atol=0.05)
-    with pytest.raises(ConfigError, match="tasks are not stored so"):
+    with pytest.raises(ConfigError, match="unknown type for stored adapters"):
         export_bank(modules, tmp_path / "more", to="onnx", tasks_as="int4")
 
 

@@ -111,9 +111,7 @@ def test_a_text_is_told_token_by_token_over_http(modules: dict[str, Path], tmp_p
 def test_a_bank_of_readers_takes_no_task_that_writes(modules: dict[str, Path], tmp_path: Path) -> None:
     bank = Bank.create(tmp_path / "shop.bank")
     bank.add(modules["probe"])
-    with pytest.raises(
-        IncompatibleModule, match="another bank by this task: it takes those on the same network"
-    ) as told:
+    with pytest.raises(IncompatibleModule, match="create another bank and add this task first") as told:
         bank.add(modules["write"])
     assert "which writes texts" in told.value.got and "writes" not in told.value.expected
     assert list(bank.tasks) == ["tiny"]
@@ -243,7 +241,7 @@ def test_a_stream_has_tasks_that_write_and_tasks_that_read(network: str, tmp_pat
 
 def test_a_stream_says_where_a_task_that_writes_has_no_place(network: str, tmp_path: Path) -> None:
     last, mood, given = asked_of(network, tmp_path)
-    with pytest.raises(ConfigError, match="begins with a task that writes") as told:
+    with pytest.raises(ConfigError, match="the first task must be one that writes") as told:
         stream([mood, last], tmp_path / "other.bank", **given)
     assert "name last first" in told.value.message
     with pytest.raises(ConfigError, match="a task that writes texts has none"):

@@ -132,7 +132,7 @@ def test_what_cannot_be_asked_is_said_before_anything_runs(
     with pytest.raises(StorageError, match=r"no CoLA/train\.tsv and no CoLA/dev\.tsv; no SST-2"):
         benchmark("glue", tmp_path / "empty", **places)
     folder = official("CoLA", train=one(30), dev=one(8))
-    with pytest.raises(ConfigError, match=r"the task RTE can't be asked: no RTE/train\.tsv"):
+    with pytest.raises(ConfigError, match=r"the task RTE can't run: no RTE/train\.tsv"):
         benchmark("glue", folder, tasks=["rte"], **places)
     with pytest.raises(UnknownName, match="did you mean 'CoLA'"):
         benchmark("glue", folder, tasks=["cole"], **places)

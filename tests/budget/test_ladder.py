@@ -75,7 +75,7 @@ def test_a_whole_climb_and_what_it_writes(write: Write, tmp_path: Path) -> None:
     content = written(tmp_path)
     assert content == json.loads(json.dumps(found.content))
     assert content["format"] == 1 and content["budget"] == {"amount": 60.0, "unit": "s"}
-    assert [note[:37] for note in content["notes"]] == ["top_layers is no rung here: k must be"]
+    assert [note[:36] for note in content["notes"]] == ["top_layers was not tried: k must be "]
     assert content["rungs"][0]["method"] == "majority" and content["rungs"][0]["decision"] in ("best so far", "kept")
     assert [rung["chosen"] for rung in content["rungs"]] == [rung["decision"] == "kept" for rung in content["rungs"]]
     for rung in content["rungs"]:
@@ -232,7 +232,7 @@ def test_a_ladder_of_failures_says_why(write: Write, tmp_path: Path, during: Dur
         raise ValueError("no luck")
 
     during["fail"] = fail
-    with pytest.raises(GraftworkError, match="no rung ended well; staged:act=fail: no luck"):
+    with pytest.raises(GraftworkError, match="no run succeeded; staged:act=fail failed: no luck"):
         climb_tiny(write(), tmp_path, "5min", rungs=["staged:act=fail"])
     assert [rung["decision"] for rung in written(tmp_path)["rungs"]] == ["failed"]
 
@@ -244,10 +244,10 @@ def test_a_ladder_of_failures_says_why(write: Write, tmp_path: Path, during: Dur
         ("1EUR", {}, ConfigError, "needs a price list"),
         ("5min", {"prices": "nowhere.toml"}, StorageError, "nowhere.toml"),
         ("5min", {"rungs": ["adaptor"]}, ConfigError, "did you mean 'adapter'"),
-        ("5min", {"worth": -0.1}, ConfigError, r"--worth says[\s\S]*-0\.1[\s\S]*0 … 100"),
-        ("5min", {"worth": 100.5}, ConfigError, r"--worth says[\s\S]*100\.5[\s\S]*0 … 100"),
-        ("5min", {"worth": math.nan}, ConfigError, r"--worth says[\s\S]*nan"),
-        ("5min", {"worth": math.inf}, ConfigError, r"--worth says[\s\S]*inf"),
+        ("5min", {"worth": -0.1}, ConfigError, r"--worth, [\s\S]*-0\.1[\s\S]*0 … 100"),
+        ("5min", {"worth": 100.5}, ConfigError, r"--worth, [\s\S]*100\.5[\s\S]*0 … 100"),
+        ("5min", {"worth": math.nan}, ConfigError, r"--worth, [\s\S]*nan"),
+        ("5min", {"worth": math.inf}, ConfigError, r"--worth, [\s\S]*inf"),
     ],
 )
 def test_mistakes_are_told(

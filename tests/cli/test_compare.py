@@ -316,7 +316,10 @@ def test_a_task_file_may_ask_for_everything(graft: Graft, tickets: Path) -> None
 @pytest.mark.parametrize(
     ("points", "message"),
     [
-        ("-0.1", "--worth says by how many points a dearer method must be better got: -0.1 expected: 0 … 100"),
+        (
+            "-0.1",
+            "--worth, the points by which a dearer method must be better, is out of range got: -0.1 expected: 0 … 100",
+        ),
         ("100.5", "got: 100.5 expected: 0 … 100 do: --worth 0.5 is the default"),
         ("nan", "got: nan expected: 0 … 100"),
         ("inf", "got: inf expected: 0 … 100"),
@@ -488,7 +491,13 @@ def test_several_tasks_have_boards_of_their_own_and_one_over_them(graft: Graft, 
     flags = ("--seeds", "1", "--methods", "majority,tfidf_svm", "--against", "tfidf_svm", "--threads", "1")
     done = graft("compare", tickets, "other.toml", *flags)
     assert done.code == 0
-    for words in ("tasks · 2 tasks, points", "ratio to tfidf_svm", "Verdicts", "Price of it all", "Under 3 tasks"):
+    for words in (
+        "tasks · 2 tasks, points",
+        "ratio to tfidf_svm",
+        "Verdicts",
+        "Price of it all",
+        "With fewer than 3 tasks",
+    ):
         assert words in done.out
     assert max(map(len, done.out.split("Written: ")[0].splitlines())) <= 100
     assert Path("boards/tasks/tickets/leaderboard.json").is_file() and Path("boards/tasks/other/report.html").is_file()

@@ -111,6 +111,6 @@ def test_exhaustive_runs_all_of_it(write: Write, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("worth", [-1, 101, float("nan")])
 def test_a_worth_that_makes_no_sense(worth: float, write: Write, tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="--worth says by how many points"):
+    with pytest.raises(ConfigError, match="--worth, the points by which"):
         made(write(), tmp_path, worth=worth)
     assert not (tmp_path / "runs").exists()

@@ -57,7 +57,7 @@ def test_the_table_has_originals_and_what_became_of_them_in_the_width_of_a_page(
     assert [line[0] for line in cells] == ["full", "full > merge", "full > merge > int8"]
     assert [line[5] for line in cells] == ["–", "none", "1.1, 4.9"]
     assert apart_lines(made(None)) == [
-        "On full, tried in vain: half (no gain, 0.97 times as fast).",
+        "Tried on full and not kept: half (no gain, 0.97 times as fast).",
         "tfidf_svm was not compressed: it uses no network."
     ]  # fmt: skip
     assert max(map(len, shipped_table(made(None), 60)[-2:])) <= 60

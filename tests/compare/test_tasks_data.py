@@ -173,7 +173,7 @@ def test_under_three_tasks_there_is_no_verdict() -> None:
     content = over_tasks({name: BOARDS[name] for name in ("one", "two")}, {})
     assert {pair["verdict"] for pair in content["differences"]} == {"cannot tell"}
     assert content["differences"][0]["low"] is None and content["differences"][0]["high_here"] is not None
-    assert any(note.startswith("Under 3 tasks") for note in content["notes"])
+    assert any(note.startswith("With fewer than 3 tasks") for note in content["notes"])
 
 
 def test_the_method_to_use_is_what_each_board_chose() -> None:

@@ -144,7 +144,7 @@ def test_the_majority_only_where_nothing_gains() -> None:
 
 @pytest.mark.parametrize("points", [-1, float("nan"), float("inf"), 101])
 def test_what_is_no_worth_is_told(points: float) -> None:
-    with pytest.raises(ConfigError, match="--worth says by how many points"):
+    with pytest.raises(ConfigError, match="--worth, the points by which"):
         parse_worth(points)
     assert parse_worth(0) == 0 and parse_worth(0.5) == 0.005
 

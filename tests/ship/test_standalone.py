@@ -50,7 +50,7 @@ def test_merged_it_answers_as_before(tmp_path: Path, teacher: Teacher, method: s
 
 def test_adapters_that_are_no_change_of_weights_stay(tmp_path: Path, teacher: Teacher) -> None:
     module, data = teacher(method="adapter:size=4")
-    assert "no change of weights: Bottleneck" in unfoldable(module) and Merge().unfit(module)
+    assert "can't be added to the weights of the network: Bottleneck" in unfoldable(module) and Merge().unfit(module)
     with pytest.raises(ConfigError, match="can't be made one network"):
         folded_network(module)
     network, head = own_network(module)

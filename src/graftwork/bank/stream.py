@@ -168,7 +168,7 @@ def _write(asked: Sequence[StreamTask], contrast: bool, state: BankState) -> boo
         )
     if writing and state.backbone is None and writing[0] is not asked[0].task:
         raise ConfigError(
-            "a bank on a network that writes begins with a task that writes",
+            "in a new bank on a network that writes, the first task must be one that writes",
             got=f"{asked[0].task.name} before {writing[0].name}",
             do=f"name {writing[0].name} first; the others may follow in any order",
         )

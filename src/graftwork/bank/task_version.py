@@ -16,7 +16,9 @@ from graftwork.io.plain_files import require_plain_folder
 from graftwork.module.module_place import CARRIED, OWN_BACKBONE
 
 DESCRIBED = {"task", "roles", "method", "precision", "backbone", "backbone_seed", "delta_sha256", "scores"}
-WRITER_FIRST = "make another bank by this task: it takes those on the same network's encoder too"
+WRITER_FIRST = (
+    "create another bank and add this task first: it then also takes tasks that use only the network's encoder"
+)
 BOARD = "leaderboard.json"  # leaderboard of the comparison behind a module, stored beside its files
 
 

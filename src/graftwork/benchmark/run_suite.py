@@ -122,7 +122,7 @@ def _tasks(suite: Suite, folder: Path, names: Sequence[str] | None) -> tuple[lis
     if names is not None and left_out:
         name, reason = next(iter(left_out.items()))
         raise ConfigError(
-            f"the task {name} can't be asked: {reason}",
+            f"the task {name} can't run: {reason}",
             where=str(folder),
             do="leave it out of --tasks, or unpack its files there",
         )

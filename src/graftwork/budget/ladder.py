@@ -145,7 +145,7 @@ def _content(climber: Climber, unfit: Sequence[ConfiguredMethod]) -> dict[str, A
     task, chosen, budget = climber.session.dataset.task, climber.chosen(), climber.account.budget
     spent = climber.account.spent()
     backbone = climber.session.backbone
-    notes = [f"{method.label} is no rung here: {climber.unfit(method)}" for method in unfit]
+    notes = [f"{method.label} was not tried: {climber.unfit(method)}" for method in unfit]
     if any(rung.decision == "not affordable" for rung in climber.rungs):
         notes += filter(None, [climber.session.shorter_reading()])
     return {
@@ -224,7 +224,7 @@ def _nothing(climber: Climber, folder: Path) -> GraftworkError:
     if failed:
         first = failed[0]
         return GraftworkError(
-            f"no rung ended well; {first.method.label}: {first.reason}",
+            f"no run succeeded; {first.method.label} failed: {first.reason}",
             where=str(folder),
             do="graft show RUN says more of each; try another --backbone",
         )

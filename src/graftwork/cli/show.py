@@ -38,7 +38,9 @@ def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
             do=f"graft bank show {folder}" if bank else "",
         )
     if profile and not is_run:
-        raise ConfigError("--profile is for a run, and this is a task module", where=str(folder))
+        raise ConfigError(
+            "--profile is for a run, and this is a task module", where=str(folder), do="name the run's folder"
+        )
     if as_json:
         names = ("spec.json", "result.json") if is_run else ("module.json",)
         content: dict[str, Any] = {}

@@ -40,8 +40,8 @@ from graftwork.run.settings import RunSettings, over
     "--worth",
     type=float,
     metavar="POINTS",
-    help="With --budget: stop when no run is expected to gain more than it costs. The whole budget costs "
-    "POINTS/10 (at most 0.05 points), a run its share.  [default: 0.5]",
+    help="With --budget: what the whole budget is worth, POINTS/10 of score (at most 0.05 points). A run is made only "
+    "if it is expected to gain more than its share of that.  [default: 0.5]",
 )
 @seed_option("initialisation and data order")
 @option("--learning-rate", type=float, help="With --method: peak learning rate.  [default: that of the method]")

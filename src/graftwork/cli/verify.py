@@ -161,11 +161,11 @@ def _because(found: Verification) -> str:
         return ": it failed again in the same way"
     if found.band is None:
         return f": {_named(found.differences)}" if not found.holds else ""
-    told = f"{percent(found.band.low, 2)} to {percent(found.band.high, 2)}"
+    told = f"{percent(found.band.low, 2)} and {percent(found.band.high, 2)}"
     if found.band.runs:
-        return f": {told} is where the {found.band.runs} runs of this row expect one more, in 95 of 100 cases"
-    why = "so few runs of this row, or runs all alike"
-    return f": no band is known from {why}; within 1 point of the score would be {told}"
+        return f": another run of this method is expected between {told} (95 %, from its {found.band.runs} runs)"
+    why = "the runs of this method are too few, or score the same"
+    return f": the spread is not known ({why}); within 1 point of the score would be between {told}"
 
 
 def _named(differences: Sequence[Difference]) -> str:

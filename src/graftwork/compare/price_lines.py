@@ -112,11 +112,11 @@ def legend(content: Content) -> list[str]:
     lines = [
         "training is of all runs that were made of a row; time, energy, CO2e and money are of training, storage and "
         "predictions together",
-        "a machine that waits for requests is not priced",
+        "the time in which a machine waits for requests is not priced",
         f"a band is from the value divided by a factor to the value times it, by how it is known: {factors}",
     ]
     if content["asked"]["per"]:
-        lines.append("machines: so many are kept busy by the predictions, on average")
+        lines.append("machines: how many machines the predictions keep busy, on average")
     spent = content["search_seconds"]
     if spent is not None:
         lines.append(f"the whole search took {duration(spent)}, whichever row is taken: it moves no crossing")

@@ -94,7 +94,7 @@ def apart_lines(board: Board) -> list[str]:
     for original in found["originals"]:
         vain = [_vain(one) for one in original["tried"] if not one["kept"]]
         if vain:
-            told.append(f"On {original['method']}, tried in vain: {', '.join(vain)}.")
+            told.append(f"Tried on {original['method']} and not kept: {', '.join(vain)}.")
     return [*told, *(f"{name} was not compressed: {reason}." for name, reason in found["left_out"])]
 
 

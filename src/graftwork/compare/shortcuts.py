@@ -50,4 +50,5 @@ def _sentence(board: Mapping[str, Any], row: Row, whole: Mapping[str, Row]) -> s
             said = "is better than" if found == "better" else "is within the noise of"
             return f"The data has a shortcut: {start} {said} {rival}, {which} ({beside})."
     pair = next(pair for pair in board["differences"] if {pair["a"], pair["b"]} == {name, MAJORITY})
-    return f"{start} is better than {MAJORITY} by {percent(abs(pair['delta']))}: so much of a score here needs no pair."
+    gained = percent(abs(pair["delta"]))
+    return f"{start} is better than {MAJORITY} by {gained}: that much of a score does not need the other text."

@@ -218,7 +218,7 @@ def _notes(
     lacking = [row for row in rows if row["mean"] is None]
     if lacking:
         told = "; ".join(f"{row['method']} {_lacks(row, len(counted))}" for row in lacking)
-        notes.append(f"Not summed up, for want of a score on every task: {told}.")
+        notes.append(f"Left out of the means, because a score is missing on some task: {told}.")
     failing = [f"{row['method']} on {', '.join(row['failed'])}" for row in rows if row["failed"]]
     if failing:
         told = "; ".join(failing)
@@ -240,7 +240,9 @@ def _notes(
     if len(backbones) > 1:
         notes.append(f"The tasks ran on different backbones: {', '.join(backbones)}.")
     if 0 < len(counted) < FEWEST_TASKS:
-        notes.append(f"Under {FEWEST_TASKS} tasks nothing is said of others: no verdict is given.")
+        notes.append(
+            f"With fewer than {FEWEST_TASKS} tasks nothing can be said about other tasks: there is no verdict."
+        )
     return notes
 
 

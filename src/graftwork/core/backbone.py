@@ -327,7 +327,7 @@ class Augments(Protocol):
 
 
 def towers_of(towers: int, example: Example) -> int:
-    """Return the sequences joined to one feature vector of an example: `towers` for pairs and choices, else 1."""
+    """Return how many sequences are joined to one feature vector: `towers` for pairs and choices, else 1."""
     return towers if "text_a" in example.inputs or "choices" in example.inputs else 1
 
 

@@ -217,7 +217,7 @@ class OwnOutputs(Protocol):
     def difference(self, found: Numbers, expected: Numbers) -> float:
         """Return the difference of two outputs for the same examples: 0 if equal, infinite if a prediction differs.
 
-        The self-test of a module tolerates as much as for logits from -1 to 1, unless the `Fitted` is a `ReadsBack`.
+        A self-test allows what it allows for logits between -1 and 1, unless the `Fitted` is a `ReadsBack`.
         """
 
 

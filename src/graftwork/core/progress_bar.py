@@ -33,7 +33,7 @@ def in_notebook() -> bool:
 def notebook_cell() -> Iterator[Callable[[RenderableType], None]]:
     """Yield a function that shows what it is given below the running cell, in place of what it showed before.
 
-    What is shown is removed at the end. It needs no widgets: exported pages and viewers without them show it too.
+    The output is removed at the end. It uses no widgets, so exported notebooks show it too.
     """
     notebook: Any = importlib.import_module("IPython.display")
     handle = notebook.display({"text/html": "", "text/plain": ""}, raw=True, display_id=True)

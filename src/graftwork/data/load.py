@@ -202,9 +202,9 @@ def _without_leaks(
     gone = sorted(before.keys() - after.keys()) if _has_classes(kind) else []
     if gone or not kept:
         raise DataError(
-            f"without rows of validation and test, train has none {f'of {clip(gone[0])}' if gone else 'left'}",
+            f"without rows that repeat validation or test, train has none {f'of {clip(gone[0])}' if gone else 'left'}",
             where=str(task.data),
-            got=f"{counts['exact']:,} rows that are there, {counts['near']:,} that nearly are, of {len(leaks):,}",
+            got=f"{counts['exact']:,} exact and {counts['near']:,} near duplicates among {len(leaks):,} rows of train",
             do="add rows to train, or leave --drop-leaks out",
         )
     return listed | {"train": kept}, counts

@@ -29,7 +29,7 @@ def parse_worth(points: float) -> float:
     """Convert points of the headline metric to a fraction. Raises `ConfigError` outside 0 … 100."""
     if not math.isfinite(points) or not 0 <= points <= 100:
         raise ConfigError(
-            "--worth says by how many points a dearer method must be better",
+            "--worth, the points by which a dearer method must be better, is out of range",
             got=f"{points:g}",
             expected="0 … 100",
             do="--worth 0.5 is the default; --worth 0 wants the best, whatever it costs",

@@ -24,7 +24,7 @@ DTYPES = {  # dtypes that we write, by their torch names
     "float64": "F64", "float32": "F32", "float16": "F16", "bfloat16": "BF16", "int64": "I64", "int32": "I32",
     "uint8": "U8", "bool": "BOOL",
 }  # fmt: skip
-ALIGNED = 64  # bytes: alignment of the first tensor; if item sizes fall, each tensor is aligned to its own
+ALIGNED = 64  # bytes: the first tensor begins at a multiple of it; later ones are aligned if item sizes never grow
 
 
 @dataclass(frozen=True)

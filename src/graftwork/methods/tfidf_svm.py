@@ -29,7 +29,7 @@ from graftwork.train.seeds import derive
 if TYPE_CHECKING:
     from torch import Tensor
 
-MOST_FEATURES = 4_000_000  # the most frequent ones are kept: a module's description may hold about twice as many words
+MOST_FEATURES = 4_000_000  # features kept, the most frequent ones; module.json may hold about twice as many words
 PLAIN_TOKEN = r"\w+|[^\w\s]"  # for modules whose facts lack UNSPACED_APART
 STRENGTHS = (0.1, 0.3, 1.0, 3.0)  # the SVM's C, chosen on folds of train
 SCALES = (-3.0, 5.0)  # bounds of the log of the factor on distances

@@ -17,8 +17,8 @@ AVERAGE = "average."
 class NtAsgd:
     """Implements `Optimiser` and `Averages`. Plain SGD, global gradient norm clipped at `clip`, decay on all weights.
 
-    Averaging starts at the first validation that is worse than the best one more than `PATIENCE` validations earlier;
-    the result is then the mean of the weights since. `rates` maps parameter names to factors on the learning rate.
+    Averaging starts once a loss on validation is above the lowest one before the last `PATIENCE` validations; the
+    result is then the mean of the weights since. `rates` maps parameter names to factors on the learning rate.
     """
 
     def __init__(

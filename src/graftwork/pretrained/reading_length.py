@@ -18,7 +18,10 @@ from graftwork.io.files import digest
 from graftwork.pretrained.transformer import TransformerBackbone, as_encoder
 
 SHORTEST = 8  # tokens
-LONG, SHARE = 100, 0.6  # texts with so many tokens are long; advised is the highest power of 2 up to this share of them
+LONG, SHARE = (
+    100,
+    0.6,
+)  # texts of so many tokens, by median, are long; the advice: the highest power of 2 up to this share
 
 
 def at_length(backbone: Backbone, length: int, name: str) -> Backbone:

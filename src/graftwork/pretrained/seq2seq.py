@@ -118,7 +118,7 @@ class Seq2SeqBackbone:
     special: SpecialTokens
     most: int | None  # maximum number of tokens of a text; None: no limit
     instruct: Callable[[Seq2SeqBackbone, Instruction], Seq2SeqBackbone]  # with no instruction -> with this one
-    untold: Seq2SeqBackbone | None = None  # this backbone with no instruction; None: itself
+    untold: Seq2SeqBackbone | None = None  # the backbone before an instruction was applied; None: this one has none
     by_language: dict[str, tuple[Tokenizer, Tokenizer]] = field(default_factory=dict)
     # source tag -> tokenizers with and without truncation; shared by all instructed backbones
 

@@ -59,7 +59,7 @@ def checklist(row: RunGroup) -> str:
     """Return every question with its answer, in Markdown."""
     answers = {
         "What was adapted, to what, and how?": _what(row.first),
-        "Which data, and can it be told that it is the same?": _data(row.first),
+        "Which data, and how can one check that they are the same?": _data(row.first),
         "How were the rows split, and does anything leak?": _splits(row.first),
         "Every hyper-parameter, with its value?": _settings(row.first),
         "What did fitting choose and count, run by run?": _chosen(row),
@@ -156,9 +156,7 @@ def _settings(receipt: Receipt) -> str:
     method = receipt["method"]
     told = {**method["config"], **method["recipe"]}
     told = {name: value for name, value in told.items() if value is not None and name not in ("name", "version")}
-    return (
-        "; ".join(f"{name.replace('_', ' ')}: {_value(value)}" for name, value in told.items()) or "it was given none"
-    )
+    return "; ".join(f"{name.replace('_', ' ')}: {_value(value)}" for name, value in told.items()) or "none were set"
 
 
 def _chosen(row: RunGroup) -> str:
@@ -304,7 +302,7 @@ def _versions(receipt: Receipt) -> str:
 
 def _verified(row: RunGroup) -> str:
     if not row.verdicts:
-        return "not that it was kept; `graft verify RUN --record` keeps it"
+        return "no verification is stored; `graft verify RUN --record` stores one"
     return "; ".join(
         _unique(f"{line['run']} {line['verdict']} on {line['processor']}, {line['time']}" for line in row.verdicts)
     )

@@ -286,7 +286,9 @@ def _whole_receipt(folder: Path) -> dict[str, Any]:
         )
     if receipt["rerun"] is None:
         raise StorageError(
-            "the receipt does not say what to open", where=str(folder), do="run it by name, not by parts"
+            "this run was made from objects in memory, so it can't be opened again",
+            where=str(folder),
+            do="train from a file and a named backbone",
         )
     return receipt
 

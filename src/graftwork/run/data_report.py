@@ -93,7 +93,7 @@ def as_read_by(dataset: Dataset, backbone: Backbone, frozen: FrozenStore) -> dic
         "cut": f"Examples longer than {card.id} takes ({card.max_length} {unit}), cut there",
         "windows": f"Examples longer than {card.id} takes ({card.max_length} {unit}), read in overlapping windows",
         "resampled": f"Recordings of other rates than {card.rate:,} samples a second, resampled to that of {card.id}",
-        "unseen_words": f"Words that {card.id} does not see, for they have no token, answered blindly",
+        "unseen_words": f"Words without a token, which {card.id} can't read; all get the same answer",
         "unknown_words": f"Words that {card.id} has no vector of",
         "unknown_tokens": f"Tokens that stand for text that {card.id} does not know",
     }

@@ -87,7 +87,7 @@ def openapi() -> dict[str, Any]:
     predict["responses"]["200"]["content"][MEDIA] = {"schema": text | {"description": EVENTS}}
     attention = _told(
         "attention",
-        "What a head, or all heads of a block, attend to in a text: words, and per word its shares of all words.",
+        "Attention of one head, or of all heads of a block: the words of a text, and per word its weights over all.",
         *(code for code in ERRORS if code not in ("406", "507")),
         requestBody=_body(_ref("AttentionQuestion"), sample | {"block": 0, "head": 0}),
     )

@@ -58,7 +58,7 @@ def export_bank(
         able = [name for name in exporters.names() if isinstance(exporters.get(name), ExportsBanks)]
         raise ConfigError(f"{to} holds no bank", do=f"export a task of it, or export to {', '.join(able)}")
     if tasks_as not in (None, *TASKS_AS):
-        raise ConfigError("tasks are not stored so", got=repr(tasks_as), expected=" or ".join(TASKS_AS))
+        raise ConfigError("unknown type for stored adapters", got=repr(tasks_as), expected=" or ".join(TASKS_AS))
     _require_fit(modules, exporter, to)
     with new_folder(Path(folder)) as made:
         bank = _TaskExport({name: module.in_fp32() for name, module in modules.items()}, made, exporter, to)

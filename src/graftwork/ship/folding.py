@@ -59,7 +59,7 @@ def unfoldable(module: TaskModule) -> str:
     if isinstance(fitted, Probe):
         return _mixing(fitted, name)
     if not isinstance(fitted, FittedModel):
-        return f"{name} answers otherwise than by a linear layer on a network"
+        return f"{name} does not predict with a linear layer on a network"
     if not isinstance(fitted.head, PooledHead):
         return f"the head of {name} is not one linear layer"
     return not_mergeable(fitted, name)
@@ -78,7 +78,11 @@ def _mixing(probe: Probe, method: str) -> str:
 def not_mergeable(fitted: FittedModel, method: str) -> str:
     """Return which adapters of a fitted model can't be folded into weights, or an empty string."""
     odd = {type(one).__name__ for one in fitted.adapters.values() if not isinstance(one, Folds)}
-    return f"what {method} trained is no change of weights: {', '.join(sorted(odd))}" if odd else ""
+    return (
+        f"the adapters of {method} can't be added to the weights of the network: {', '.join(sorted(odd))}"
+        if odd
+        else ""
+    )
 
 
 @torch.no_grad()

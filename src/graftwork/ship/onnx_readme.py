@@ -168,5 +168,5 @@ def bank_readme_of(module: TaskModule, tasks: list[str]) -> str:
         logits = x @ arrays["head.weight"].T + arrays["head.bias"]  # unit(p) = p / |p| * width ** 0.5
         ```
 
-        Of a pair that is read apart, as u and v, the features are |u - v| and u * v, one behind the other.
+        For a pair whose texts are read separately, with features u and v, x is |u - v| followed by u * v.
         """)

@@ -27,7 +27,10 @@ from graftwork.ship.rung_measure import (
 )
 from graftwork.ship.unwrapped import unwrapped
 
-FEWER, FASTER = 0.99, 1.02  # a rung that improves the aim by less (bytes; speed or energy) is not kept
+FEWER, FASTER = (
+    0.99,
+    1.02,
+)  # a rung is kept with at most these bytes, or at least this speed, as a share of those before
 NO_SLOWER = 0.9  # an exact rung is slower if its relative speed is below this; a smaller change may be noise
 NO_LARGER = 1.05  # an exact rung is larger if its relative size is above this
 

@@ -65,7 +65,9 @@ def unteachable(module: TaskModule) -> str:
         return "it uses no network, and answers faster than a student would"
     kind = kinds.get(module.task.kind)
     if not isinstance(kind, LearnsFromLogits):
-        return f"a student learns from probabilities of labels or from numbers, and this answers {module.task.kind}"
+        return (
+            f"a student learns from label probabilities or numbers, and tasks of kind {module.task.kind} have neither"
+        )
     media = sorted(set(module.roles) & set(MEDIA))
     return f"a student reads texts, and this reads {media[0]}s" if media else ""
 

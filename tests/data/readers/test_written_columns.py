@@ -45,7 +45,7 @@ def test_columns_are_found_by_their_names(tmp_path: Path, header: str, inputs: l
     row = data.train.examples[0]
     assert [given.rsplit(" ", 1)[0] for given in row.inputs.values()] == inputs
     assert row.target == (f"{target} {row.inputs[next(iter(row.inputs))].rsplit(' ', 1)[1]}",)
-    assert f"Read is {' and '.join(inputs)}, to be written {target}." in data.report["splits"]
+    assert f"The network reads {' and '.join(inputs)} and learns to write {target}." in data.report["splits"]
 
 
 def test_a_missing_header_is_told(tmp_path: Path) -> None:

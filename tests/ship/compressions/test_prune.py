@@ -31,7 +31,7 @@ def test_tensors_are_smaller_and_the_module_opens(tmp_path: Path, teacher: Teach
 
 def test_what_does_not_fit_is_told(tmp_path: Path, teacher: Teacher) -> None:
     module, data = teacher(method="adapter")
-    assert "no change of weights" in Prune().unfit(module)
+    assert "can't be added to the weights" in Prune().unfit(module)
     module, data = teacher()
     with pytest.raises(ConfigError, match=r"columns is a share above 0 and below 1, not 1"):
         Prune(columns=1.0).apply(module, tmp_path / "pruned", data, seed=0)

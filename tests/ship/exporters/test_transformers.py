@@ -67,7 +67,7 @@ def test_the_reflection_turns_one_plane_into_the_other() -> None:
     ("method", "family", "kind", "reason"),
     [
         ("lora", "bert", "classification", "does not scale; sentence_transformers and onnx take it"),
-        ("adapter", "modernbert", "classification", "no change of weights: Bottleneck"),
+        ("adapter", "modernbert", "classification", "can't be added to the weights of the network: Bottleneck"),
         (f"{QUERIES}:head=relu", "bert", "classification", "train it with head=tanh"),
     ],
 )

@@ -139,7 +139,7 @@ def _gives_away(cue: dict[str, Any]) -> bool:
 
 
 def cue_warnings(found: dict[str, Any]) -> Iterator[str]:
-    """Yield a warning per side whose words predict labels: one text of a pair, choices, or (single words) a text."""
+    """Yield a warning for each side with cue words: a text of a pair, the choices, or a text by single words."""
     for side in dict.fromkeys(cue["side"] for cue in found.get("strongest", [])):
         own = [cue for cue in found["strongest"] if cue["side"] == side]
         if side == "text":

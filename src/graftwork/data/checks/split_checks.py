@@ -330,7 +330,7 @@ def _near_warnings(found: Mapping[str, Any], noun: str) -> Iterable[str]:
         )
     if "dropped" in found:
         exact, nearly = found["dropped"]["exact"], found["dropped"]["near"]
-        yield f"Taken out of train, for they are in another split: {_rows(exact)}, and {nearly:,} that nearly are."
+        yield f"Dropped from train because another split has them: {_rows(exact)} exactly, and {nearly:,} nearly."
 
 
 def _order_warnings(found: Mapping[str, Any], task: Task) -> Iterable[str]:

@@ -29,7 +29,7 @@ def layout_notes(task: Task, kind: Kind, table: Table) -> Iterator[str]:
     labels = names_of(label, table.header)
     if isinstance(kind, WritesTexts):
         inputs = [name for role in INPUTS if (name := getattr(task, role)) is not None]
-        yield f"Read is {' and '.join(inputs)}, to be written {' or '.join(labels)}."
+        yield f"The network reads {' and '.join(inputs)} and learns to write {' or '.join(labels)}."
     elif len(labels) > 1:
         yield f"The labels are columns, with 1 in the rows where each holds: {', '.join(labels)}."
         if without := [name for name in labels if name not in task.labels]:

@@ -27,7 +27,7 @@ def unnested(row: Row, where: str) -> dict[str, Any]:
 
 
 def stored_columns(header: Sequence[str], wanted: Sequence[str]) -> list[str]:
-    """Return the columns of a file that `wanted` are read from: themselves, or those that they may be inside."""
+    """Return the columns of a file that hold `wanted`; `translation` holds `translation.de`, if that is no column."""
     return list(dict.fromkeys(name if name in header else name.partition(".")[0] for name in wanted))
 
 

@@ -18,7 +18,7 @@ from graftwork.targets.passages import Gold, Golds, Passage, question_of
 FRACTIONS = {"test": 0.1, "validation": 0.1}  # shares of the training file's articles drawn where no file is given
 FEWEST = 10  # fewest questions to draw splits from
 ROUNDED = "Answers that begin or end inside a word, taken with the whole word"
-REALIGNED = "Answers that are not at their offset, taken where they are nearest to it"
+REALIGNED = "Answers with a wrong offset; the occurrence nearest to the offset was taken"
 
 
 @dataclass(frozen=True)

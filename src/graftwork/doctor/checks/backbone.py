@@ -21,7 +21,7 @@ def look(asked: IntendedUse) -> Iterator[Finding]:
     """Report "fails" if the backbone can't be opened; a note, without a download, if the hub would be needed."""
     if to_be_fetched(asked.backbone):
         why = "the first run waits for the network"
-        yield Finding(f"{asked.backbone} is not on this machine", "note", why, "see hub for what is")
+        yield Finding(f"{asked.backbone} is not on this machine", "note", why, "the check hub lists what is")
         return
     begun = time.perf_counter()
     precision = numerics("auto", "cpu", network=False)["precision"]  # no measurement: nothing is computed in it

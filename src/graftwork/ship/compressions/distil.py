@@ -58,7 +58,7 @@ class Distil:
         if reason:
             return reason
         if self.student == STATIC and "words" in module.roles:
-            return "word vectors see no context, and this answers each word by its context"
+            return "word vectors have no context, and this task labels each word by its context"
         if self.student not in (OWN, STATIC):
             return ""
         if self.dropped not in (HALF, THIRD):

@@ -34,7 +34,7 @@ class Onnx:
         """Return a reason unless the module is a transformer encoder of texts with a head that gives logits."""
         backbone, fitted = module.backbone, module.fitted
         if isinstance(kinds.get(module.task.kind), OwnOutputs):
-            return f"the answers of kind {module.task.kind} are written token by token, which is no single graph"
+            return f"tasks of kind {module.task.kind} write texts token by token, which one graph can't do"
         if backbone is None:
             return f"{module.description['method']['name']} has no network: it counts words, or looks answers up"
         if backbone.card.modality != "text":
