@@ -97,9 +97,7 @@ def main() -> None:
     parser.add_argument("--network", required=True, help="folder of a Whisper")
     parser.add_argument("--rows", type=int, nargs=3, default=(100, 50, 100), metavar=("TRAIN", "VALIDATION", "TEST"))
     parser.add_argument(
-        "--methods",
-        nargs="*",
-        default=["majority", "classification log_mel", "zero_shot", "top_layers:k=2", "adapter"],
+        "--methods", nargs="*", default=["majority", "classification log_mel", "zero_shot", "top_layers:k=2", "adapter"]
     )
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--batch", type=int, default=8)

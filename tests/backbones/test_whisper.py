@@ -127,8 +127,7 @@ def test_the_encoder_by_itself_serves_other_tasks(folder: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
 @pytest.mark.parametrize(
-    ("given", "task"),
-    [(("fr", None), "transcribe"), (("French", "fr"), "transcribe"), (("french", "en"), "translate")],
+    ("given", "task"), [(("fr", None), "transcribe"), (("French", "fr"), "transcribe"), (("french", "en"), "translate")]
 )
 def test_a_language_that_is_told_is_heard(
     given: tuple[str, str | None], task: str, tmp_path: Path, sounds: list[Path]

@@ -204,10 +204,7 @@ def test_a_banks_backbone_is_found_from_every_folder(
 
 @pytest.mark.parametrize(
     ("made", "got"),
-    [
-        ({"backbone": "random:tiny_text"}, "random:tiny_text, revision "),
-        ({"precision": "bf16"}, "in bf16"),
-    ],
+    [({"backbone": "random:tiny_text"}, "random:tiny_text, revision "), ({"precision": "bf16"}, "in bf16")],
 )
 def test_another_backbone_is_refused_and_the_bank_is_as_it_was(
     made: dict[str, str], got: str, bank: Bank, module: MakeModule

@@ -172,10 +172,7 @@ def test_one_text_runs_once_for_all_tasks_that_change_nothing(
 
 
 def test_a_batch_that_finds_no_memory_goes_through_in_halves(
-    precision: str,
-    modules: Mapping[str, TaskModule],
-    rows: list[tuple[str, Example]],
-    monkeypatch: pytest.MonkeyPatch,
+    precision: str, modules: Mapping[str, TaskModule], rows: list[tuple[str, Example]], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whether it runs out among the blocks or at a head, nothing is answered twice and nothing left out."""
     mixture = mixture_of(modules, 10**6)

@@ -72,11 +72,7 @@ def test_json_is_the_receipt(graft: Graft, boards: Boards) -> None:
 
 @pytest.mark.parametrize(
     ("what", "words"),
-    [
-        ("zzz", "unknown run 'zzz'"),
-        ("boards/zzz", "no such run or module"),
-        (".", "neither a run nor a task module"),
-    ],
+    [("zzz", "unknown run 'zzz'"), ("boards/zzz", "no such run or module"), (".", "neither a run nor a task module")],
 )
 def test_what_is_not_there_is_said(graft: Graft, boards: Boards, what: str, words: str) -> None:
     done = graft("show", what, "--runs", boards("classification").runs)

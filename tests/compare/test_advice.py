@@ -121,11 +121,7 @@ def test_a_choice_that_is_not_settled_says_with_whom_and_what_would_tell() -> No
         (87, None, "About 87 more labelled rows to choose on would settle the first two."),
         (None, 3, "3 more runs of each would settle the first two."),
         (None, 1, "1 more run of each would settle the first two."),
-        (
-            None,
-            None,
-            "Neither more runs nor twenty times the rows would settle the first two: they are too close.",
-        ),
+        (None, None, "Neither more runs nor twenty times the rows would settle the first two: they are too close."),
     ],
 )
 def test_what_would_settle_it(rows: int | None, runs: int | None, words: str) -> None:

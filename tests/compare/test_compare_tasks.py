@@ -71,13 +71,7 @@ def test_a_task_that_fails_is_a_row_and_the_others_go_on(files: list[Path], tmp_
     bad = tmp_path / "bad.csv"
     bad.write_text("text,label\na text\n")
     told: list[tuple[float, str]] = []
-    over = gw.compare_tasks(
-        [bad, files[1]],
-        methods="majority",
-        seeds=1,
-        progress=lambda *at: told.append(at),
-        **QUICK,
-    )
+    over = gw.compare_tasks([bad, files[1]], methods="majority", seeds=1, progress=lambda *at: told.append(at), **QUICK)
     states = {task["name"]: (task["status"], task["board"] is None) for task in over.content["tasks"]}
     assert states == {"milk": ("ok", False), "bad": ("failed", True)}
     assert "bad.csv:2" in next(task["error"] for task in over.content["tasks"] if task["name"] == "bad")

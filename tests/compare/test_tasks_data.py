@@ -121,11 +121,7 @@ def test_too_few_runs_on_a_task_are_said_wherever_its_numbers_are(seeds: int, kn
 
 
 def test_a_method_that_lacks_a_task_is_not_summed_up() -> None:
-    boards = {
-        **BOARDS,
-        "five": task(0.9, 0.8, row("lora", 0.99, 50)),
-        "six": task(0.9, 0.8),
-    }
+    boards = {**BOARDS, "five": task(0.9, 0.8, row("lora", 0.99, 50)), "six": task(0.9, 0.8)}
     content = over_tasks(boards, {})
     lora = content["rows"][-1]
     assert lora["method"] == "lora" and lora["mean"] is lora["mean_rank"] is lora["geometric_mean"] is None

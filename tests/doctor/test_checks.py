@@ -93,8 +93,7 @@ def test_cores_and_a_quota(looked: Looked, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 @pytest.mark.parametrize(
-    ("cores_here", "variable", "level"),
-    [(1, None, []), (2, "1", ["slow"]), (2, None, []), (0, None, ["slow"])],
+    ("cores_here", "variable", "level"), [(1, None, []), (2, "1", ["slow"]), (2, None, []), (0, None, ["slow"])]
 )
 def test_threads_beside_cores(
     looked: Looked, monkeypatch: pytest.MonkeyPatch, cores_here: int, variable: str | None, level: list[str]

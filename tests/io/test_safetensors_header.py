@@ -88,8 +88,7 @@ def test_a_length_that_is_not_the_headers_is_refused(tmp_path: Path, length: int
 
 
 @pytest.mark.parametrize(
-    ("content", "what"),
-    [(b"\x80\x04\x95abc", "a pickle"), (b"PK\x03\x04" + bytes(99), "a zip archive"), (b"", "")],
+    ("content", "what"), [(b"\x80\x04\x95abc", "a pickle"), (b"PK\x03\x04" + bytes(99), "a zip archive"), (b"", "")]
 )
 def test_what_it_is_instead_is_said(tmp_path: Path, content: bytes, what: str) -> None:
     (tmp_path / "a.safetensors").write_bytes(content)

@@ -47,8 +47,7 @@ def written(data: Dataset, script: str) -> Dataset:
 
     splits = {
         name: replace(
-            split,
-            examples=tuple(replace(e, inputs={k: told(v) for k, v in e.inputs.items()}) for e in split.examples),
+            split, examples=tuple(replace(e, inputs={k: told(v) for k, v in e.inputs.items()}) for e in split.examples)
         )
         for name, split in data.splits.items()
     }

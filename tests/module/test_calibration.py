@@ -8,13 +8,7 @@ from scipy.special import log_softmax
 
 from graftwork.core.ragged import Ragged
 from graftwork.errors import IncompatibleModule
-from graftwork.module.calibration import (
-    at_temperature,
-    calibration_error,
-    calibration_of,
-    reliability,
-    temperature_of,
-)
+from graftwork.module.calibration import at_temperature, calibration_error, calibration_of, reliability, temperature_of
 from graftwork.registry import kinds
 
 

@@ -13,14 +13,7 @@ from graftwork.module.input_format import Form
 from graftwork.module.inputs import FORMS, asking, example_of_given, takes
 from graftwork.testing.tiny_media import write_image, write_sound
 
-ROLES = [
-    ("text",),
-    ("words",),
-    ("text_a", "text_b"),
-    ("question", "words"),
-    ("text", "choices"),
-    ("image",),
-]
+ROLES = [("text",), ("words",), ("text_a", "text_b"), ("question", "words"), ("text", "choices"), ("image",)]
 TAKEN: list[tuple[Any, set[tuple[str, ...]]]] = [
     ("a text", {("text",), ("words",)}),
     ({"text": "a text"}, {("text",), ("words",)}),

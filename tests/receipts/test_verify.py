@@ -146,10 +146,7 @@ def test_a_pass_in_parts_is_told_and_may_round(open_tiny: OpenSession, monkeypat
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize(
-    ("method", "phases"),
-    [("lora", ["fit", "evaluate", "save"]), ("linear_probe", None)],
-)
+@pytest.mark.parametrize(("method", "phases"), [("lora", ["fit", "evaluate", "save"]), ("linear_probe", None)])
 def test_answers_in_parts_are_told_and_may_round(
     method: str, phases: list[str] | None, open_tiny: OpenSession, monkeypatch: pytest.MonkeyPatch
 ) -> None:

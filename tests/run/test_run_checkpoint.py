@@ -139,10 +139,7 @@ def test_a_network_that_writes_drops_the_same_units_when_it_goes_on(method: str,
     require_equal(attempts, tmp_path / "whole", tmp_path / "broken")
 
 
-@pytest.mark.parametrize(
-    ("step", "precision"),
-    slow_but([*product(range(1, 13), ("fp32", "bf16"))], {(4, "bf16")}),
-)
+@pytest.mark.parametrize(("step", "precision"), slow_but([*product(range(1, 13), ("fp32", "bf16"))], {(4, "bf16")}))
 def test_every_step_of_gradual_unfreezing_can_be_the_last(step: int, precision: str, tmp_path: Path) -> None:
     """Of four epochs with three steps each, the first ones above a frozen block; half of the way back is kept."""
     attempts = Attempts(tiny_dataset(), open_backbone("tiny_text", precision=precision), "ulmfit", 4, kept_share=0.5)

@@ -157,12 +157,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
         ],
     },
     "copa": {"choice": "two", "index": 1, "probabilities": [0.3, 0.7]},
-    "wiki": {
-        "ranking": [
-            {"choice": "two", "index": 1, "score": 1.25},
-            {"choice": "one", "index": 0, "score": -0.5},
-        ]
-    },
+    "wiki": {"ranking": [{"choice": "two", "index": 1, "score": 1.25}, {"choice": "one", "index": 0, "score": -0.5}]},
 }
 
 

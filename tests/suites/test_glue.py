@@ -40,10 +40,7 @@ def test_cola_has_no_header_but_in_its_test_file(tmp_path: Path, put) -> None:  
     put("CoLA/train.tsv", 'gj04\t1\t\tHe said "no.', "gj04\t0\t*\tHim said no.")
     put("CoLA/test.tsv", "index\tsentence", "0\tShe left.")
     cola = task(tmp_path, "CoLA")
-    assert list(cola.train.read()) == [
-        {"text": 'He said "no.', "label": "1"},
-        {"text": "Him said no.", "label": "0"},
-    ]
+    assert list(cola.train.read()) == [{"text": 'He said "no.', "label": "1"}, {"text": "Him said no.", "label": "0"}]
     assert list(cola.unlabelled["CoLA.tsv"].read()) == [{"text": "She left.", "index": "0"}]
 
 

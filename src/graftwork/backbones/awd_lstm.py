@@ -84,10 +84,7 @@ def read_shape(folder: Path) -> AwdLstmShape:
         sizes[size.name] = config.get(size.name, None if size.default is MISSING else size.default)
         if type(sizes[size.name]) is not int or sizes[size.name] < 1:  # bool is an int
             raise ConfigError(
-                f"{size.name} is out of range",
-                where=str(path),
-                got=repr(sizes[size.name]),
-                expected="at least 1",
+                f"{size.name} is out of range", where=str(path), got=repr(sizes[size.name]), expected="at least 1"
             )
     return AwdLstmShape(**sizes)
 

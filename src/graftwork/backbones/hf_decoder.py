@@ -48,8 +48,7 @@ LLAMA = Layout(
     options={"use_cache": False},
 )
 PHI = replace(
-    LLAMA,
-    roles={**LLAMA_ROLES, "attention.output": "self_attn.dense", "mlp.up": "mlp.fc1", "mlp.down": "mlp.fc2"},
+    LLAMA, roles={**LLAMA_ROLES, "attention.output": "self_attn.dense", "mlp.up": "mlp.fc1", "mlp.down": "mlp.fc2"}
 )
 PHI3 = replace(
     LLAMA,

@@ -16,10 +16,7 @@ from graftwork.pretrained.load_media import SoundFamily
 from graftwork.pretrained.whisper_encoder import WHISPER_ENCODER
 from graftwork.registry import backbones
 
-MLP_ROLES: Mapping[str, str] = {
-    "mlp.up": "feed_forward.intermediate_dense",
-    "mlp.down": "feed_forward.output_dense",
-}
+MLP_ROLES: Mapping[str, str] = {"mlp.up": "feed_forward.intermediate_dense", "mlp.down": "feed_forward.output_dense"}
 WAV2VEC2_ROLES: Mapping[str, str] = {
     "attention.query": "attention.q_proj",
     "attention.key": "attention.k_proj",

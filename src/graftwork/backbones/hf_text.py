@@ -128,11 +128,7 @@ EUROBERT = Layout(
 NOMIC_BERT = replace(
     EUROBERT,
     embedding="embeddings.word_embeddings",
-    roles={
-        **LLAMA_ROLES,
-        "attention.norm": "post_attention_layernorm",
-        "mlp.norm": "post_mlp_layernorm",
-    },
+    roles={**LLAMA_ROLES, "attention.norm": "post_attention_layernorm", "mlp.norm": "post_mlp_layernorm"},
     skipped=("embeddings",),
     token_types=True,
 )

@@ -61,11 +61,7 @@ if TYPE_CHECKING:
     is_flag=True,
     help="Also compress the chosen module and those on the frontier, and say which module to ship.",
 )
-@option(
-    "--no-examples",
-    is_flag=True,
-    help="Leave the texts of the test rows, and their answers, out of the report.",
-)
+@option("--no-examples", is_flag=True, help="Leave the texts of the test rows, and their answers, out of the report.")
 @option("--against", metavar="METHOD", help="With several tasks: the reference method of all ratios.  [default: full]")
 @option(
     "--out",

@@ -11,11 +11,7 @@ from graftwork.cli.options import Command, json_option, option, print_facts
 from graftwork.config import DEFAULT_BACKBONE
 from graftwork.errors import ConfigError
 
-CLOSING = {
-    "fails": "what will fail",
-    "slow": "what will be slow",
-    "note": "notes",
-}
+CLOSING = {"fails": "what will fail", "slow": "what will be slow", "note": "notes"}
 
 
 @click.command("doctor", cls=Command)

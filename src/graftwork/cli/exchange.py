@@ -82,9 +82,7 @@ def import_task(
     opened = Bank.open(bank) if there else None
     if backbone is None and (opened is None or opened.card is None):
         raise ConfigError(
-            "the backbone of this adapter is unknown",
-            where=bank,
-            do="name it: --backbone hf:FOLDER or hf:HUB/NAME",
+            "the backbone of this adapter is unknown", where=bank, do="name it: --backbone hf:FOLDER or hf:HUB/NAME"
         )
     precision = (opened.precision if opened else None) or numerics("auto", "auto")["precision"]
     if opened is not None and opened.card is not None and not opened.card.writes:

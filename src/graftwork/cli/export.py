@@ -72,13 +72,7 @@ def _one(module: Any, folder: str, to: str, int8: bool, progress: Progress) -> d
 
 
 def _bank(
-    bank: str,
-    tasks: tuple[str, ...],
-    folder: str,
-    to: str,
-    int8: bool,
-    tasks_as: str | None,
-    progress: Progress,
+    bank: str, tasks: tuple[str, ...], folder: str, to: str, int8: bool, tasks_as: str | None, progress: Progress
 ) -> dict[str, Any]:
     from graftwork.bank.bank import Bank
     from graftwork.ship.export_bank import export_bank

@@ -47,12 +47,7 @@ class PlaceInBank:
 
 
 def place_in_bank(
-    bank: str | None,
-    called: str | None,
-    task: Task,
-    backbone: str | None,
-    precision: str,
-    method: str | None = None,
+    bank: str | None, called: str | None, task: Task, backbone: str | None, precision: str, method: str | None = None
 ) -> PlaceInBank:
     """Resolve `--bank` and `--task`. If the bank has a backbone, it and its precision are the defaults.
 

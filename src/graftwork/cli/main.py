@@ -106,7 +106,7 @@ def group(arguments: Sequence[str]) -> click.Group:
         for name, summary in command_summaries().items()
     ]
     options: list[click.Parameter] = [
-        click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error."),
+        click.Option(["--debug"], is_flag=True, expose_value=False, help="Show the traceback of an error.")
     ]
     settings = {"help_option_names": ["-h", "--help"]}
     whole = Graft("graft", commands=commands, params=options, help=_HELP, epilog=_EPILOG, context_settings=settings)

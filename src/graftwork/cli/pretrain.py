@@ -52,11 +52,7 @@ RECIPE = (  # flags of these names override fields of the objective's recipe
 )
 @option("--lowercase/--cased", default=None, help="Whether the tokenizer to train lowercases texts.")
 @option(
-    "--unit",
-    default="line",
-    show_default=True,
-    metavar="line|paragraph|file|pair",
-    help="What counts as one document.",
+    "--unit", default="line", show_default=True, metavar="line|paragraph|file|pair", help="What counts as one document."
 )
 @option(
     "--field",

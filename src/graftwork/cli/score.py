@@ -81,13 +81,7 @@ def command(
     named = columns | {"label": label} | of_kind
     with progress_bar() as progress:
         found = score(
-            opened[0],
-            source,
-            also=opened[1:],
-            columns=named,
-            rejects=rejects,
-            abstaining=abstaining,
-            progress=progress,
+            opened[0], source, also=opened[1:], columns=named, rejects=rejects, abstaining=abstaining, progress=progress
         )
     print_facts(found, score_lines(found), as_json)
     if found["rows"]["rejected"] and not as_json:

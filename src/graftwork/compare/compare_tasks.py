@@ -8,12 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Unpack, cast
 
-from graftwork.compare.leaderboard import (
-    SEEDS,
-    chosen_methods,
-    command_line,
-    compare,
-)
+from graftwork.compare.leaderboard import SEEDS, chosen_methods, command_line, compare
 from graftwork.compare.leaderboard_display import Leaderboard
 from graftwork.compare.tasks_data import over_tasks
 from graftwork.compare.tasks_report import render_tasks

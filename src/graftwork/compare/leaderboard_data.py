@@ -146,11 +146,7 @@ def median_costs(results: Sequence[RunResult]) -> dict[str, dict[str, Any]]:
         known = [cost for cost in costs if cost.value is not None] or costs
         values = [cost.value for cost in known if cost.value is not None]
         grade = max((cost.grade for cost in known), key=_grade_rank)
-        medians[name] = {
-            "value": statistics.median(values) if values else None,
-            "unit": known[0].unit,
-            "grade": grade,
-        }
+        medians[name] = {"value": statistics.median(values) if values else None, "unit": known[0].unit, "grade": grade}
     return medians
 
 
@@ -165,12 +161,7 @@ def bootstrap_of(runs: Mapping[str, tuple[NDArray[Any], ...]], metric: Metric, d
 
 
 def _counted(
-    rows: Sequence[RowRuns],
-    boot: Bootstrap,
-    metric: Metric,
-    headline: str,
-    floor: Floor,
-    draws: int,
+    rows: Sequence[RowRuns], boot: Bootstrap, metric: Metric, headline: str, floor: Floor, draws: int
 ) -> Bootstrap:
     """Return the bootstrap of the headline metric with failed runs counted, recomputed with the same draws for the rows
     that have such runs."""

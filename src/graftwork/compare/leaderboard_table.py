@@ -12,16 +12,7 @@ from rich.console import Console
 from graftwork.compare.advice import advice, chosen_row, heading
 from graftwork.compare.majority_floor import floor_name
 from graftwork.compare.plain_table import GAP, WIDTH, print_lines, table, titled_list, width_of
-from graftwork.compare.sentences import (
-    class_line,
-    cost,
-    few_runs,
-    points,
-    search_line,
-    title_of,
-    verdicts,
-    warnings,
-)
+from graftwork.compare.sentences import class_line, cost, few_runs, points, search_line, title_of, verdicts, warnings
 from graftwork.compare.shipped_lines import shipped_table
 from graftwork.compare.written_report import written_lines
 from graftwork.units import ERROR_RATES, percent

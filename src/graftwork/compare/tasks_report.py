@@ -16,15 +16,7 @@ from graftwork.compare.leaderboard_report import page
 from graftwork.compare.page_table import Cell, Heading, PageTable, meaning
 from graftwork.compare.plots import ROW_PIXELS, frontier_charts, near, padded
 from graftwork.compare.report_tables import p_value
-from graftwork.compare.tasks_table import (
-    enough_lines,
-    headings,
-    price,
-    score,
-    spent_line,
-    summary_cells,
-    verdicts,
-)
+from graftwork.compare.tasks_table import enough_lines, headings, price, score, spent_line, summary_cells, verdicts
 from graftwork.io.files import finite
 from graftwork.units import metric_title, percent, several
 

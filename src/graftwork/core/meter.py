@@ -119,9 +119,7 @@ class FromReadings:
         return self.cost(readings)
 
 
-def from_readings(
-    meaning: Meaning = Meaning(),
-) -> Callable[[Callable[[Readings], Cost]], Callable[[], FromReadings]]:
+def from_readings(meaning: Meaning = Meaning()) -> Callable[[Callable[[Readings], Cost]], Callable[[], FromReadings]]:
     """Return a decorator that makes a meter of a function from readings to a cost."""
     return lambda cost: partial(FromReadings, cost, meaning)
 

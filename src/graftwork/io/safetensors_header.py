@@ -56,11 +56,7 @@ class Header:
         """Return the bytes at the start of the file, before the tensors' bytes."""
         content: dict[str, Any] = {ABOUT: dict(self.about)} if self.about else {}
         for name, place in self.tensors.items():
-            content[name] = {
-                "dtype": place.dtype,
-                "shape": list(place.shape),
-                "data_offsets": [place.begin, place.end],
-            }
+            content[name] = {"dtype": place.dtype, "shape": list(place.shape), "data_offsets": [place.begin, place.end]}
         text = json.dumps(content).encode()
         text += b" " * (-(8 + len(text)) % ALIGNED)
         return len(text).to_bytes(8, "little") + text

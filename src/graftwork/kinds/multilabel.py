@@ -91,9 +91,7 @@ class Multilabel(PooledKind):
         labels = resolve_labels(task, targets)
         require_weights(task, labels)
         return task.resolved(
-            labels=labels,
-            metrics=task.metrics or METRICS,
-            thresholds=task.settings.thresholds or CHOSEN,
+            labels=labels, metrics=task.metrics or METRICS, thresholds=task.settings.thresholds or CHOSEN
         )
 
     def strata(self, targets: Sequence[Any]) -> list[Hashable]:

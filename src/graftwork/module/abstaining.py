@@ -72,8 +72,7 @@ class Threshold:
         chance = confidence_of(answer)
         if chance is None and answer.get("spans") != []:
             raise ConfigError(
-                f"answers of task {task!r} have no probability to abstain by",
-                do="ask without a threshold",
+                f"answers of task {task!r} have no probability to abstain by", do="ask without a threshold"
             )
         name, guess = next(iter(answer.items()))
         told = dict(answer) | {BEST_GUESS: guess, "probability": chance}

@@ -84,9 +84,7 @@ def two_and_two(texts: Sequence[str], parts: str) -> list[GivenInputs]:
     """Group command-line texts into pairs; `parts` describes them. Raises `ConfigError` for an odd number."""
     if len(texts) % 2:
         raise ConfigError(
-            "the texts do not form pairs",
-            got=several(len(texts), "text"),
-            expected=f"an even number: {parts}",
+            "the texts do not form pairs", got=several(len(texts), "text"), expected=f"an even number: {parts}"
         )
     return list(zip(texts[::2], texts[1::2], strict=True))
 

@@ -54,9 +54,7 @@ def fresh_config(
         longest = int(getattr(config, places)) - first if places else length
     except (TypeError, ValueError, StrictDataclassError) as error:
         raise ConfigError(
-            f"not a {architecture} configuration: {error}",
-            got=str(fields),
-            do="mend the fields of --size",
+            f"not a {architecture} configuration: {error}", got=str(fields), do="mend the fields of --size"
         ) from None
     if longest < length:
         raise ConfigError(

@@ -67,14 +67,7 @@ def recipe_of(default: PretrainingRecipe, changes: Mapping[str, Any]) -> Pretrai
     recipe = replace(default, **given)
     if recipe.schedule not in SCHEDULES:
         raise UnknownName("schedule", recipe.schedule, SCHEDULES)
-    least = {
-        "batch": 1,
-        "length": 8,
-        "rows_at_once": 0,
-        "short_length": 0,
-        "head_steps": 0,
-        "learning_rate": 0.0,
-    }
+    least = {"batch": 1, "length": 8, "rows_at_once": 0, "short_length": 0, "head_steps": 0, "learning_rate": 0.0}
     for name, value in least.items():
         if getattr(recipe, name) < value:
             raise ConfigError(f"{name} must be at least {value}", got=str(getattr(recipe, name)))

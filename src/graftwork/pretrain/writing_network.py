@@ -28,9 +28,7 @@ def require_spans(share: float, span: float) -> None:
     """Raise `ConfigError` unless spans of this mean length can hide this share of a text."""
     if not 0 < share < 1 or span < 1:
         raise ConfigError(
-            "spans can't be hidden so",
-            got=f"share={share}, span={span}",
-            expected="0 < share < 1, and span at least 1",
+            "spans can't be hidden so", got=f"share={share}, span={span}", expected="0 < share < 1, and span at least 1"
         )
 
 

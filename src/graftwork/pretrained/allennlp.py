@@ -23,10 +23,7 @@ from graftwork.pretrained.network_config import require_room
 if TYPE_CHECKING:
     import h5py
 
-OPTIONS, WEIGHTS = (
-    "*options.json",
-    "*weights.hdf5",
-)  # published files prefix these names with the network's sizes
+OPTIONS, WEIGHTS = ("*options.json", "*weights.hdf5")  # published files prefix these names with the network's sizes
 MOST_UNPACKED = 8  # maximum unpacked bytes / file bytes: trained weights hardly compress
 FORGET = 1.0  # TensorFlow's cell adds this to the forget gate's bias at run time
 

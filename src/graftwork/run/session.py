@@ -232,9 +232,7 @@ def open_session(
         prices=listed,
         max_memory=max_memory,
         opened_by=OpenedBy(
-            task.resolved(**found),
-            tuple(item.config for item in methods),
-            _as_resolved(setup, computed_in, methods),
+            task.resolved(**found), tuple(item.config for item in methods), _as_resolved(setup, computed_in, methods)
         ),
         model_files=shared.files,
     )

@@ -64,7 +64,5 @@ def require_fit(name: str, compression: Compression, module: TaskModule) -> None
     reason = compression.unfit(module)
     if reason:
         raise ConfigError(
-            f"{name} can't be used here: {reason}",
-            where=str(module.folder),
-            do="name other rungs: --rungs merge,int8",
+            f"{name} can't be used here: {reason}", where=str(module.folder), do="name other rungs: --rungs merge,int8"
         )

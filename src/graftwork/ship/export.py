@@ -39,12 +39,7 @@ ALIKE = 0.1  # regression values count as unchanged within this many standard de
 
 @told_arguments
 def export(
-    module: TaskModule | str | Path,
-    folder: str | Path,
-    *,
-    to: str,
-    int8: bool = False,
-    progress: Progress = silent,
+    module: TaskModule | str | Path, folder: str | Path, *, to: str, int8: bool = False, progress: Progress = silent
 ) -> dict[str, Any]:
     """Export a task module (or the folder of one, or of a run) to the new or empty `folder`, in the format `to`.
 

@@ -14,6 +14,5 @@ def write_self_test(module: TaskModule, folder: Path) -> None:
     examples = module.self_test_examples()
     logits = module.fitted.logits(examples)
     write_json(
-        folder / SELF_TEST,
-        {"inputs": [stored_inputs(example) for example in examples], "logits": logits.tolist()},
+        folder / SELF_TEST, {"inputs": [stored_inputs(example) for example in examples], "logits": logits.tolist()}
     )

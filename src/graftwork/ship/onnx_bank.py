@@ -30,17 +30,7 @@ from graftwork.ship.compressed_costs import without_speeds
 from graftwork.ship.onnx_graph import LENGTH, ROWS, write_graph
 from graftwork.ship.onnx_readme import bank_readme_of
 from graftwork.ship.onnx_runtime import GRAPH, TOKENIZER, reader_told
-from graftwork.ship.onnx_tasks import (
-    BIAS,
-    SCALE_OF,
-    SHARES,
-    TASKS,
-    WEIGHT,
-    Arrays,
-    output_name,
-    slot_name,
-    stack_name,
-)
+from graftwork.ship.onnx_tasks import BIAS, SCALE_OF, SHARES, TASKS, WEIGHT, Arrays, output_name, slot_name, stack_name
 from graftwork.targets.linear_head import PooledHead
 from graftwork.train.answer import states_up_to
 from graftwork.train.probe import Probe

@@ -17,14 +17,7 @@ from graftwork.machine.thread_count import limited_to
 from graftwork.module.exported_folder import is_exported
 from graftwork.module.task_module import TaskModule
 from graftwork.ship.compression import Compression, CompressionData, Trains
-from graftwork.ship.rung_measure import (
-    RelativeSpeed,
-    ScoreLoss,
-    least_shown,
-    loss_of,
-    pace,
-    stored_with_backbone,
-)
+from graftwork.ship.rung_measure import RelativeSpeed, ScoreLoss, least_shown, loss_of, pace, stored_with_backbone
 from graftwork.ship.unwrapped import unwrapped
 
 FEWER, FASTER = (

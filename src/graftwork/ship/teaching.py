@@ -97,13 +97,7 @@ def require_sense(lesson: Teaching) -> None:
 
 
 def taught(
-    module: TaskModule,
-    network: Backbone,
-    data: CompressionData,
-    lesson: Teaching,
-    *,
-    seed: int,
-    progress: Progress,
+    module: TaskModule, network: Backbone, data: CompressionData, lesson: Teaching, *, seed: int, progress: Progress
 ) -> Student:
     """Train all weights of a copy of `network`, and a linear head, to reproduce the logits of `module`, the teacher.
 

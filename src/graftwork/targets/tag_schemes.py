@@ -116,8 +116,4 @@ def _behind(separator: str) -> Callable[[str], Part]:
     return cut
 
 
-_CUTS: tuple[Callable[[str], Part], ...] = (
-    lambda tag: (tag, ""),
-    *map(_before, SEPARATORS),
-    *map(_behind, SEPARATORS),
-)
+_CUTS: tuple[Callable[[str], Part], ...] = (lambda tag: (tag, ""), *map(_before, SEPARATORS), *map(_behind, SEPARATORS))

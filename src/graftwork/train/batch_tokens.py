@@ -71,10 +71,7 @@ class TaskTokens:
 
 
 def tokens_of(
-    backbone: Encodes,
-    wanted: Mapping[str, Sequence[Example]],
-    roles: Mapping[str, Roles],
-    routes: Mapping[str, Route],
+    backbone: Encodes, wanted: Mapping[str, Sequence[Example]], roles: Mapping[str, Roles], routes: Mapping[str, Route]
 ) -> TaskTokens:
     """Tokenise the examples of `wanted`, task -> examples."""
     known: dict[tuple[Any, ...], int] = {}  # content -> index in its group

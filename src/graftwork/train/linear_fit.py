@@ -132,11 +132,7 @@ def fit_best_linear(
 
 
 def fit_on(
-    bench: Workbench,
-    train: FrozenPass,
-    validation: FrozenPass,
-    features: Callable[[FrozenPass], Tensor],
-    tally: Tally,
+    bench: Workbench, train: FrozenPass, validation: FrozenPass, features: Callable[[FrozenPass], Tensor], tally: Tally
 ) -> tuple[LinearFit, float]:
     """Return the best fit on the `features` (N, P), or (W, P), of both passes by headline metric, and its score."""
     setting = bench.setting

@@ -101,11 +101,7 @@ def pair_loss(features: Tensor, classes: Tensor) -> Tensor:
 
 
 def train_on_pairs(
-    model: Model,
-    bench: Workbench,
-    encoded: Encoded,
-    classes: NDArray[np.int64],
-    plan: PairPlan,
+    model: Model, bench: Workbench, encoded: Encoded, classes: NDArray[np.int64], plan: PairPlan
 ) -> dict[str, Any]:
     """Train the delta of `model`, whose head must be `Reading`; return the facts.
 

@@ -167,11 +167,7 @@ class FittedWriter:
 
 @torch.no_grad()
 def write(
-    model: Model,
-    encoded: Encoded,
-    search: TextSearch,
-    tell: Tell | None = None,
-    beside: Sequence[WrittenTokens] = (),
+    model: Model, encoded: Encoded, search: TextSearch, tell: Tell | None = None, beside: Sequence[WrittenTokens] = ()
 ) -> NDArray[Any]:
     """Return (N,) of `WRITTEN`: a text for each example, and its log-probability under the model.
 

@@ -45,10 +45,7 @@ def test_duplicates_and_conflicts() -> None:
     train = [*clean("x", 60), ("x some words 0", "a"), ("x some words 1", "a")]
     content = found(train, clean("y", 10), [*clean("z", 9), ("x some words 3", "b")], ("a", "b"))
     assert content["duplicates_within"] == {"train": 2, "validation": 0, "test": 0}
-    assert content["duplicates_across"] == {
-        "rows": {"validation": 0, "test": 1},
-        "examples": [["train/4", "test/10"]],
-    }
+    assert content["duplicates_across"] == {"rows": {"validation": 0, "test": 1}, "examples": [["train/4", "test/10"]]}
     assert content["conflicts"] == {"groups": 1, "rows": 2, "examples": [["train/2", "train/62"]]}
     text = "\n".join(content["warnings"])
     assert "1 row of test (10.0%) has the same text as a row of train" in text

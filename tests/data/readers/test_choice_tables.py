@@ -296,11 +296,7 @@ def test_bad_rows(tmp_path: Path, line: dict[str, Any], what: str, more: str) ->
 
 def test_bad_rows_of_single_candidates(tmp_path: Path) -> None:
     good = [f"q {i}\t{c}\t{int(c == 'a')}" for i in range(12) for c in "ab"]
-    for row, what in (
-        ("q 3\tz\t0", "are not together"),
-        ("q 12\tz\tyes", "'yes'"),
-        ("q 12\tz\t1", "single choice"),
-    ):
+    for row, what in (("q 3\tz\t0", "are not together"), ("q 12\tz\tyes", "'yes'"), ("q 12\tz\t1", "single choice")):
         with pytest.raises(DataError, match=what) as caught:
             read(write(tmp_path, ["query\tcandidate\trelevance", *good, row], "t.tsv"), "ranking")
         assert caught.value.where.endswith("t.tsv:26")

@@ -104,10 +104,7 @@ def test_annotators_of_label_studio_who_agree_are_one(tmp_path: Path) -> None:
             "the task has no text, or more than one",
         ),
         ('[{"id": 1, "data": {"text": 5, "url": "b"}, "annotations": [{"result": []}]}]', "the text is not a string"),
-        (
-            '[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": [{"type": "rating"}]}]}]',
-            "neither labels nor",
-        ),
+        ('[{"id": 1, "data": {"text": "a"}, "annotations": [{"result": [{"type": "rating"}]}]}]', "neither labels nor"),
         ("[{", "the file is not valid JSON"),
         ("[]", "the file is empty"),
     ],

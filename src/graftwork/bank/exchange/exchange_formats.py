@@ -24,9 +24,7 @@ def read_folder(folder: Path, backbone: Backbone) -> ForeignModule:
     """Read a folder that another library saved. Raises `StorageError`, `ConfigError` or `IncompatibleModule`."""
     if not (folder / CONFIG).is_file():
         raise StorageError(
-            "not a folder that peft or adapters saved",
-            where=str(folder),
-            expected=f"a folder with {CONFIG}",
+            "not a folder that peft or adapters saved", where=str(folder), expected=f"a folder with {CONFIG}"
         )
     _require_plain(folder.absolute())
     config = checked_json(folder / CONFIG)

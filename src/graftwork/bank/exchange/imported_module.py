@@ -88,9 +88,7 @@ def write_imported(
     logits = fitted.logits(examples)
     if not np.isfinite(flat(logits)).all():
         raise IncompatibleModule(
-            "its logits are not finite",
-            where=str(found.files[0].parent),
-            do="save it again: its weights are damaged",
+            "its logits are not finite", where=str(found.files[0].parent), do="save it again: its weights are damaged"
         )
     origin = {
         "format": found.format,

@@ -67,9 +67,7 @@ def find_columns(task: Task, table: Table, per_word: bool = False) -> Task:
     if twice:
         named = " and ".join([*(role for role, name in roles.items() if name == twice[0]), "label"])
         raise ConfigError(
-            f"{named} are the same column, {twice[0]!r}",
-            where=str(table.path),
-            do="name another column for one",
+            f"{named} are the same column, {twice[0]!r}", where=str(table.path), do="name another column for one"
         )
     return task.resolved(**roles, label=APART.join(labels))
 

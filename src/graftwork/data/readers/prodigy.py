@@ -115,10 +115,7 @@ def _answered(item: Item, answer: str, number: int, where: str) -> Annotated | N
     spans = item.get("spans") or []
     if not (isinstance(spans, list) and all(map(_is_span, spans))):
         _refuse(
-            "the spans are not in Prodigy's form",
-            where,
-            json_text(spans),
-            '[{"start": 0, "end": 5, "label": "TYPE"}]',
+            "the spans are not in Prodigy's form", where, json_text(spans), '[{"start": 0, "end": 5, "label": "TYPE"}]'
         )
     marks = tuple(Mark(span["start"], span["end"], span["label"], where) for span in spans)
     return Annotated(text, marks=marks, number=number, last=number)

@@ -104,11 +104,7 @@ class Masked:
         added = ["a masked-LM head"] if len(missing) > len(second) else []
         added += [f"a head for {self.second.replace('_', ' ')}"] if second else []
         return ContinuedNetwork(
-            with_our_attention(network),
-            Vocabulary.open(folder),
-            _longest(network.config),
-            added,
-            missing,
+            with_our_attention(network), Vocabulary.open(folder), _longest(network.config), added, missing
         )
 
     def _auto(self, model_type: str) -> Any:
