@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from graftwork.core.arguments import told_arguments
 from graftwork.core.backbone import Backbone, Encoded, device_of
 from graftwork.core.example import Example, Input, text_of
+from graftwork.core.gathered import gathered
 from graftwork.core.media import Media
 from graftwork.core.method import CountsCut, Logits, ReadsStates
 from graftwork.errors import ConfigError, clip
@@ -124,16 +125,7 @@ def logit_windows(
 
 def windows(examples: Iterable[Example]) -> Iterator[list[Example]]:
     """Cut a stream after `ROWS_AT_ONCE` examples or `CHARACTERS_AT_ONCE` characters, whichever comes first."""
-    window: list[Example] = []
-    characters = 0
-    for example in examples:
-        window.append(example)
-        characters += sum(map(_weight, example.inputs.values()))
-        if len(window) >= ROWS_AT_ONCE or characters >= CHARACTERS_AT_ONCE:
-            yield window
-            window, characters = [], 0
-    if window:
-        yield window
+    return gathered(examples, lambda one: sum(map(_weight, one.inputs.values())), CHARACTERS_AT_ONCE, ROWS_AT_ONCE)
 
 
 def windows_by_task(

@@ -20,6 +20,7 @@ from typing import Any, BinaryIO
 import numpy as np
 from numpy.typing import NDArray
 
+from graftwork.core.gathered import gathered
 from graftwork.data.distinct import distinct
 from graftwork.errors import StorageError
 from graftwork.io.cache_folder import touch
@@ -167,7 +168,7 @@ def _make(corpus: Corpus, vocabulary: Vocabulary, folder: Path) -> None:
 
         keys = new("keys")
         growing = {name: _Growing(new(f"{name}.ids"), new(f"{name}.starts"), dtype, vocabulary.end) for name in SPLITS}
-        for batch in _batches(corpus.documents()):
+        for batch in gathered(corpus.documents(), lambda one: len(one.text), AT_ONCE[1], AT_ONCE[0]):
             for document, ids in zip(batch, vocabulary.encode([one.text for one in batch]), strict=True):
                 growing[document.split].add(document, ids)
                 unknown += ids.count(unk)
@@ -206,20 +207,6 @@ def _new_folder(folder: Path) -> Iterator[Path]:
             sync_folder(folder.parent)
         finally:
             shutil.rmtree(part, ignore_errors=True)
-
-
-def _batches(documents: Iterator[Document]) -> Iterator[list[Document]]:
-    """Group documents into batches limited by `AT_ONCE`."""
-    batch: list[Document] = []
-    size = 0
-    for document in documents:
-        batch.append(document)
-        size += len(document.text)
-        if len(batch) >= AT_ONCE[0] or size >= AT_ONCE[1]:
-            yield batch
-            batch, size = [], 0
-    if batch:
-        yield batch
 
 
 def _duplicates(path: Path) -> int:

@@ -15,6 +15,7 @@ from torch.nn.functional import normalize
 
 from graftwork.core.backbone import Backbone
 from graftwork.core.example import Example
+from graftwork.core.gathered import gathered
 from graftwork.errors import ConfigError
 from graftwork.targets.words import cut_words
 from graftwork.train.answer import states_up_to
@@ -121,18 +122,5 @@ def _vectors(backbone: Backbone, batch: Sequence[Sentence], depth: int) -> Tenso
 
 def _batches(sentences: Iterable[Sentence]) -> Iterator[list[Sentence]]:
     """Group sentences of near lengths into batches of about `WORDS_AT_ONCE` words."""
-    for gathered in _gathered(sentences, WORDS_SORTED):
-        yield from _gathered(sorted(gathered, key=len), WORDS_AT_ONCE)
-
-
-def _gathered(sentences: Iterable[Sentence], words: int) -> Iterator[list[Sentence]]:
-    """Group sentences, in order, into lists of at least `words` words; the last has what is left."""
-    batch, held = list[Sentence](), 0
-    for sentence in sentences:
-        batch.append(sentence)
-        held += len(sentence)
-        if held >= words:
-            yield batch
-            batch, held = [], 0
-    if batch:
-        yield batch
+    for read in gathered(sentences, len, WORDS_SORTED):
+        yield from gathered(sorted(read, key=len), len, WORDS_AT_ONCE)

@@ -19,6 +19,7 @@ import scipy.sparse as sparse
 from numpy.typing import NDArray
 from scipy.sparse.csgraph import connected_components
 
+from graftwork.core.gathered import gathered
 from graftwork.data.distinct import distinct
 from graftwork.targets.words import WORD
 
@@ -67,26 +68,11 @@ def words_of(text: str) -> list[str]:
 def shingles_of(texts: Sequence[str]) -> Shingles:
     """Return the shingles of every text."""
     parts, counts = [np.zeros(0, np.int32)], [np.zeros(0, np.int64)]
-    for listed in _portions(texts):
+    for listed in gathered(map(words_of, texts), lambda words: 2 * len(words), SHINGLES_AT_ONCE):
         flat, sizes = _hashed(listed)
         parts.append(flat)
         counts.append(sizes)
     return Shingles(np.concatenate(parts), np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int64))
-
-
-def _portions(texts: Sequence[str]) -> Iterator[list[list[str]]]:
-    """Yield the words of the texts, in portions of about `SHINGLES_AT_ONCE` shingles."""
-    listed: list[list[str]] = []
-    held = 0
-    for text in texts:
-        words = words_of(text)
-        listed.append(words)
-        held += 2 * len(words)
-        if held >= SHINGLES_AT_ONCE:
-            yield listed
-            listed, held = [], 0
-    if listed:
-        yield listed
 
 
 def _hashed(listed: Sequence[Sequence[str]]) -> tuple[NDArray[np.int32], Rows]:
