@@ -88,10 +88,7 @@ def test_settings_are_made_and_refused() -> None:
 def test_a_setting_is_described() -> None:
     found = kind_settings()
     assert found["choices"].users == ("choice", "ranking") and found["choices"].type is list
-    assert (found["count_from"].choices, found["count_from"].unset) == (
-        ("0", "1"),
-        "0, unless labels could also count from 1",
-    )
+    assert (found["count_from"].choices, found["count_from"].unset) == (("0", "1"), "0, unless it could be 1")
     assert (found["positive"].meaning, found["positive"].unset) == ("the class that f1 is of", "the rarer one of two")
     assert (found["stray_tags"].unset, found["realign"].type) == ("repair", bool)
     assert [name for name, one in found.items() if one.in_question] == [

@@ -18,10 +18,8 @@ from graftwork.io.files import digest
 from graftwork.pretrained.transformer import TransformerBackbone, as_encoder
 
 SHORTEST = 8  # tokens
-LONG, SHARE = (
-    100,
-    0.6,
-)  # texts of so many tokens, by median, are long; the advice: the highest power of 2 up to this share
+LONG = 100  # texts whose median has so many tokens are long
+SHARE = 0.6  # the advised length is the highest power of 2 that is at most this share of the median
 
 
 def at_length(backbone: Backbone, length: int, name: str) -> Backbone:

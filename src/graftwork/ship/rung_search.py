@@ -20,10 +20,7 @@ from graftwork.ship.compression import Compression, CompressionData, Trains
 from graftwork.ship.rung_measure import RelativeSpeed, ScoreLoss, least_shown, loss_of, pace, stored_with_backbone
 from graftwork.ship.unwrapped import unwrapped
 
-FEWER, FASTER = (
-    0.99,
-    1.02,
-)  # a rung is kept with at most these bytes, or at least this speed, as a share of those before
+FEWER, FASTER = 0.99, 1.02  # shares of before: a rung is kept with at most these bytes, or at least this speed
 NO_SLOWER = 0.9  # an exact rung is slower if its relative speed is below this; a smaller change may be noise
 NO_LARGER = 1.05  # an exact rung is larger if its relative size is above this
 

@@ -24,9 +24,7 @@ class ChoiceSettings:
     """The settings of kinds over candidates."""
 
     choices: tuple[str, ...] = ()  # columns of the choices, or the one of their lists; empty: found by name
-    count_from: Literal["0", "1"] | None = (
-        None  # number of the first choice in labels; None: 0, unless labels could also count from 1
-    )
+    count_from: Literal["0", "1"] | None = None  # number of the first choice in labels; None: 0, unless it could be 1
 
 
 class Listwise(PooledKind):
