@@ -62,7 +62,7 @@ def test_realign(questions: Path, tmp_path: Path, graft: Graft) -> None:
     refused = graft(*train)
     assert refused.code == 2 and "40 answers" in refused.err and "--realign" in refused.err
     taken = graft(*train, "--realign")
-    assert taken.code == 0 and "taken where they are nearest to it" in taken.out, taken.err
+    assert taken.code == 0 and "the occurrence nearest to the offset was taken" in taken.out, taken.err
     assert taken.out.endswith('/module "a question" "its passage"\n')
     [card] = (tmp_path / "runs").glob("*/module/README.md")
     assert '`graft predict FOLDER "a question" "its passage"`' in card.read_text()

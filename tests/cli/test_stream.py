@@ -63,7 +63,7 @@ def test_a_task_that_was_removed_is_no_part_of_the_bank(graft: Graft, tasks: lis
     assert graft("bank", "remove", "b.bank", "place").code == 0
     done = graft("stream", tasks[0], *command[3:])
     assert done.code == 0, done.err
-    assert "Bank: b.bank, 1 tasks of this stream" in done.out and "graft predict b.bank mood " in done.out
+    assert "Bank: b.bank, 1 task of this stream" in done.out and "graft predict b.bank mood " in done.out
     assert graft("bank", "remove", "b.bank", "mood").code == 0
     Path("mood.csv").write_text("text,label\na,b\n", encoding="utf-8")
     done = graft("stream", tasks[0], *command[3:])

@@ -96,7 +96,7 @@ def test_what_it_does_not_fit() -> None:
 def test_no_exporter_is_recommended_for_it() -> None:
     fitted = CrossEncoder(by="lora:rank=2").fit(tiny_bench(PAIRS, reading(2)))
     module: Any = SimpleNamespace(backbone=reading(2), fitted=fitted, description={"method": {"name": "cross_encoder"}})
-    assert "otherwise than by a linear layer" in unfoldable(module) and elsewhere(module) == ""
+    assert "does not predict with a linear layer" in unfoldable(module) and elsewhere(module) == ""
     module.fitted = fitted.fitted
     assert elsewhere(module) == "; onnx takes it"
 
