@@ -174,7 +174,7 @@ def test_from_training_to_a_bank_on_the_command_line(
     code, said = graft(capsys, "train", mood, "--method", "linear_probe", "--backbone", network, "--bank", "read.bank")
     assert code == 0, said
     code, said = graft(capsys, "train", last, *writes, "lora", "--bank", "read.bank")
-    assert code == 2 and "the bank's tasks only read with this backbone" in said and "make another bank" in said
+    assert code == 2 and "the bank's tasks only read with this backbone" in said and "create another bank" in said
     assert graft(capsys, "train", last, *writes, "majority", "--bank", "read.bank")[0] == 0
     code, said = graft(capsys, "bank", "check", "shop.bank")
     assert code == 0 and said.count("bit-identical outputs") == 2 and said.count("bit-identical logits") == 1

@@ -174,7 +174,7 @@ def test_a_budget_climbs_prints_its_answer_and_its_ladder_and_leaves_a_module(
         assert rung["reason"] in line and ("[" in line) == (rung["run"] is not None)
     assert sum(line.startswith(">") for line in lines) == 1
     assert all(rung["method"] in done.out for rung in content["rungs"])
-    assert "Note: top_layers is no rung here" in done.out and "Written: l/ladder.json" in done.out
+    assert "Note: top_layers was not tried" in done.out and "Written: l/ladder.json" in done.out
     module = next(line.split()[-1] for line in done.out.splitlines() if line.startswith("Task module: "))
     assert graft("predict", module, "where is my parcel").code == 0
     assert json.loads(Path("b/tasks/t/1/module.json").read_text(encoding="utf-8"))["run"] == content["chosen"]["run"]
