@@ -22,7 +22,7 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 import numpy as np
-from compress import BATCH, say, stored, written
+from compress import BATCH, measure_missing, say, stored, written
 
 import graftwork as gw
 from graftwork.core.example import Example
@@ -194,15 +194,8 @@ def main() -> None:
         for seed in given.seeds.split(",")
         for sort in given.sorts.split(",")
     ]
-    for key in [] if given.table else keys:
-        if any(key.items() <= line.items() for line in stored(given.out)):
-            continue
-        folder = given.work / f"{key['set']}_{given.rows}"
-        folder.mkdir(parents=True, exist_ok=True)
-        line = json.dumps(measure(key, given, folder.absolute()))
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        with given.out.open("a", encoding="utf-8") as stream:
-            stream.write(f"{line}\n")
+    if not given.table:
+        measure_missing(keys, given, measure)
     print(table(stored(given.out)))
 
 

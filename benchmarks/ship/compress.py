@@ -16,7 +16,7 @@ import json
 import os
 import shutil
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -28,6 +28,7 @@ from graftwork.module.task_module import TaskModule
 from graftwork.module.trained_on import reopen_data
 from graftwork.registry import methods
 
+Measure = Callable[[dict[str, Any], argparse.Namespace, Path], dict[str, Any]]
 BATCH, ROUNDS, TIMED = 32, 3, 256
 RESULTS = Path(__file__).parent / "results" / "compress.jsonl"
 
@@ -177,6 +178,19 @@ def stored(path: Path) -> list[dict[str, Any]]:
     return [json.loads(line) for line in path.read_text("utf-8").splitlines()] if path.is_file() else []
 
 
+def measure_missing(keys: Sequence[dict[str, Any]], given: argparse.Namespace, measure: Measure) -> None:
+    """Append a line to `--out` for each key that it lacks."""
+    for key in keys:
+        if any(key.items() <= line.items() for line in stored(given.out)):
+            continue
+        folder = given.work / f"{key['set']}_{given.rows or 'all'}"
+        folder.mkdir(parents=True, exist_ok=True)
+        line = json.dumps(measure(key, given, folder.absolute()))
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        with given.out.open("a", encoding="utf-8") as stream:
+            stream.write(f"{line}\n")
+
+
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
     """Return the table, a row for each finished line."""
     rows = [
@@ -230,15 +244,8 @@ def main() -> None:
         for teacher in given.teachers.split(",")
         for seed in given.seeds.split(",")
     ]
-    for key in [] if given.table else keys:
-        if any(key.items() <= line.items() for line in stored(given.out)):
-            continue
-        folder = given.work / f"{key['set']}_{given.rows or 'all'}"
-        folder.mkdir(parents=True, exist_ok=True)
-        line = json.dumps(measure(key, given, folder.absolute()))
-        given.out.parent.mkdir(parents=True, exist_ok=True)
-        with given.out.open("a", encoding="utf-8") as stream:
-            stream.write(f"{line}\n")
+    if not given.table:
+        measure_missing(keys, given, measure)
     print(table(stored(given.out)))
 
 

@@ -18,7 +18,7 @@ from typing import Any
 from graftwork.core.example import Input
 from graftwork.errors import DataError, clip
 from graftwork.io.cache_folder import CacheFolder, cache_folder
-from graftwork.io.files import storage_errors, write_bytes
+from graftwork.io.files import storage_errors
 from graftwork.units import several
 
 AT_ONCE = 16  # rows in memory at a time where a column holds files
@@ -95,7 +95,9 @@ def cached_file(content: bytes, path: str = "") -> Path:
                 _touch(file)
                 return file
         file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
-        write_bytes(file, content)
+        part = file.with_name(f".{name[:64]}-{os.getpid()}.part")
+        part.write_bytes(content)
+        os.replace(part, file)
     return file
 
 
