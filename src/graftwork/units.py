@@ -48,7 +48,7 @@ def several(count: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration: `0.0042` is `4.2 ms`, `75` is `1 min 15 s`, `7300` is `2 h 1 min`."""
+    """Format a duration: `0.0042` is `4.2 ms`, `75` is `1 min 15 s`, `7300` is `2 h 1 min`, `200000` is `2 d 8 h`."""
     if 0 < seconds < _CARRIES / 1000:
         return f"{seconds * 1e6:.3g} µs"
     if seconds < _CARRIES:
@@ -58,7 +58,8 @@ def duration(seconds: float) -> str:
     minutes, rest = divmod(round(seconds), 60)
     if minutes < 60:
         return f"{minutes} min {rest} s"
-    return f"{minutes // 60} h {minutes % 60} min"
+    hours = minutes // 60
+    return f"{hours} h {minutes % 60} min" if hours < 48 else f"{hours // 24:,} d {hours % 24} h"
 
 
 def _digits(value: float) -> str:

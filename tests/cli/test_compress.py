@@ -26,7 +26,12 @@ def test_the_table_is_printed(module: str, tmp_path: Path, capsys: pytest.Captur
     small = str(tmp_path / "small")
     assert main(["compress", module, small, "--allow", "100", "--for", "bytes", "--rungs", "merge,half"]) == 0
     out = capsys.readouterr().out
-    assert "kept: no answer changes" in out and "Kept: merge, half." in out and f"Task module: {small}" in out
+    assert (
+        " none  " in out
+        and "kept: no answer changes" in out
+        and "Kept: merge, half." in out
+        and f"Task module: {small}" in out
+    )
     assert main(["predict", small, "a warm film"]) == 0
     assert main(["price", module, small, "--predictions", "1e6"]) == 0
     assert "full > merge > half" in capsys.readouterr().out
@@ -52,6 +57,18 @@ def test_a_folder_that_is_not_of_the_runtime_says_so() -> None:
     }  # fmt: skip
     assert "No rung of onnx is kept: the folder is a module for torch." in compress_lines(found)
     assert not any("No rung" in line for line in compress_lines(found | {"exported": True}))
+
+
+def test_rows_that_are_too_few_say_what_they_can_show() -> None:
+    found = {
+        "task": "t", "metric": "accuracy", "positive": None, "original": {"method": "full", "bytes": 2}, "rows": 41,
+        "allow": 0.5, "rungs": [], "rows_needed": 598, "price": {"cpu_seconds": 1.0}, "kept": [], "module": None,
+        "reason": "no rung applies",
+    }  # fmt: skip
+    few, nothing = compress_lines(found)[-2:]
+    assert few == "41 rows of validation can't show a loss below 7.1 points: allow that, or give it 598 rows."
+    assert nothing == "Nothing is written: no rung applies. The search took 1 s of processor time."
+    assert "No number of rows" in compress_lines(found | {"rows_needed": None})[-2]
 
 
 def test_nothing_kept_is_exit_code_1(module: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:

@@ -57,6 +57,18 @@ def test_a_rung_that_does_not_help_is_not_kept(tmp_path: Path, teacher: Teacher)
     assert [rung["verdict"] for rung in found["rungs"]] == ["kept: no answer changes", "no gain"]
 
 
+@pytest.mark.parametrize(
+    ("rungs", "runtime", "told"),
+    [
+        ("merge,int8", "onnx", "int8 stores weights for torch alone, and the runtime is onnx"),
+        ("merge,onnx int8", None, "'onnx int8' is the last rung of a runtime"),
+    ],
+)
+def test_rungs_that_do_not_go_together_are_refused(rungs: str, runtime: str | None, told: str) -> None:
+    with pytest.raises(ConfigError, match=told):
+        ladder(rungs, runtime)
+
+
 def test_nothing_is_trained_that_could_not_be_kept(tmp_path: Path, teacher: Teacher) -> None:
     module, _ = teacher()
     planned: list[tuple[str, float | None]] = []

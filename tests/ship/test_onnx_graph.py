@@ -10,6 +10,7 @@ import pytest
 import torch
 
 from graftwork.core.hidden_states import BatchStates
+from graftwork.errors import ConfigError
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.ship.onnx_graph import TracedTask, write_graph
 from graftwork.ship.onnx_runtime import open_session
@@ -17,6 +18,19 @@ from graftwork.train.probe import Probe
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "backbones"))
 from test_hf import CONFIGS, EXAMPLES, save_folder
+
+
+class Squares(torch.nn.Module):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        return torch.special.gammaln(x) ** 2
+
+
+def test_what_onnx_has_no_operator_for_is_told_in_one_message(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    with pytest.raises(ConfigError, match="can't be written as an ONNX graph"):
+        write_graph(Squares(), {"x": torch.ones(2, 3)}, {"y": ["rows"]}, tmp_path / "model.onnx")
+    assert capfd.readouterr() == ("", "")
 
 
 @pytest.mark.slow

@@ -40,7 +40,7 @@ def test_what_the_ladder_made_is_exported_and_measured_so(tmp_path: Path, teache
 def test_rungs_of_the_runtime_are_the_last_and_store_in_place_of_others() -> None:
     without, given = ([label for label, _ in ladder((), runtime)] for runtime in (None, "onnx"))
     assert without[-2:] == ["int8", "half"] and given == [*without[:-2], "onnx", "onnx int8"]
-    assert [label for label, _ in ladder("merge,int8", "onnx")] == ["merge", "int8", "onnx", "onnx int8"]
+    assert [label for label, _ in ladder("merge,prune", "onnx")] == ["merge", "prune", "onnx", "onnx int8"]
     assert runtime_rungs(None) == []
     with pytest.raises(UnknownName, match="onnx"):
         runtime_rungs("onyx")

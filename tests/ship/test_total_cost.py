@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -51,7 +52,7 @@ def board(tmp_path: Path) -> Path:
         row("lora", None, 1, tag(100, 1, 0.1, 10, 10), status="failed"),
     ]
     board = {
-        "headline_metric": "accuracy", "backbone": None, "majority": 0.2, "rows": rows,
+        "task": {"name": "mail"}, "headline_metric": "accuracy", "backbone": None, "majority": 0.2, "rows": rows,
         "search_costs": {"wall_seconds": cost(1300.0, "s", "meter")}, "decision": {"chosen": "full"},
     }  # fmt: skip
     folder = tmp_path / "board"
@@ -97,7 +98,19 @@ def test_they_cross_where_the_sum_says(board: Path) -> None:
     assert at is not None and at["at"] == pytest.approx(800 / (1 / 500 - 1 / 1000), rel=1e-9)  # 800,000
     alone = crossing_of(content, "one_at_a_time", "seconds", {"full", "adapter"})
     assert alone is not None and alone["at"] == pytest.approx(200_000, rel=1e-9)
-    assert "800,000 predictions full is the cheaper one (than adapter)" in "\n".join(price_lines(content))
+    batches, single = answer_lines(content)[2:4]
+    assert batches.startswith("In full batches, above 800,000 predictions full is the cheaper one (than adapter)")
+    assert single.startswith("One at a time, above 200,000 predictions full is the cheaper one (than adapter)")
+    assert {"Where they cross, in full batches", "Where they cross, one at a time"} <= set(price_lines(content))
+
+
+def test_rows_of_different_tasks_are_told(board: Path, tmp_path: Path) -> None:
+    shutil.copytree(board, tmp_path / "other")
+    path = tmp_path / "other" / "leaderboard.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | {"task": {"name": "calls"}}))
+    told = "The rows are of different tasks: calls, mail. None replaces another"
+    assert told in answer_lines(gw.price([board, tmp_path / "other"], 1e6))
+    assert not any("different tasks" in line for line in answer_lines(gw.price(board, 1e6)))
 
 
 def test_compressed_modules_of_a_board_are_priced_and_their_compression_once(board: Path) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import shlex
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -86,7 +87,7 @@ class BankFolder:
                 "no bank here",
                 where=str(self.root),
                 expected="a folder with bank.json in it",
-                do=f"check the path, or make one: graft bank create {self.root}",
+                do=f"check the path, or make one: graft bank create {shlex.quote(str(self.root))}",
             )
         for name in OWN:
             self._require_own(name)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
@@ -207,10 +208,11 @@ def state_with(module: Mapping[str, Any], state: BankState, where: Path) -> Bank
     if own is None:
         return state
     if state.backbone is None and own["id"] == CARRIED:
+        named = shlex.quote(f"hf:{where / OWN_BACKBONE}")
         raise IncompatibleModule(
             "this module carries its own backbone, and a bank's tasks share one",
             where=str(where),
-            do=f"serve it by itself, or make a bank on it: graft bank create DIR --backbone hf:{where / OWN_BACKBONE}",
+            do=f"serve it by itself, or make a bank on it: graft bank create DIR --backbone {named}",
         )
     known, precision = state.backbone or own, state.precision or module["precision"]
     same = own["revision"] == known["revision"] or (known.get("writes") and not own.get("writes"))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -51,7 +52,7 @@ def create(bank: str, backbone: str | None, precision: str, as_json: bool) -> No
         print_json({"bank": str(made.path)} | asdict(_folder(bank).state()))
         return
     named = f"backbone {made.card.id}, revision {made.card.revision[:16]}" if made.card else "no backbone yet"
-    click.echo(f"created {made.path}, {named}\nAdd tasks:   graft bank add {made.path} MODULE")
+    click.echo(f"created {made.path}, {named}\nAdd tasks:   graft bank add {shlex.quote(str(made.path))} MODULE")
 
 
 @command.command("add")

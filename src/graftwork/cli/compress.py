@@ -112,9 +112,20 @@ def compress_lines(found: Mapping[str, Any]) -> list[str]:
 def _row(one: Mapping[str, Any]) -> str:
     if "score" not in one:
         return f"{one['rung']:<28}{one['verdict']}"
-    loss = f"{100 * one['loss']:.1f}, {100 * one['loss_at_most']:.1f}"
+    loss = "none" if one["exact"] else f"{100 * one['loss']:.1f}, {100 * one['loss_at_most']:.1f}"
     measured = f"{percent(one['score']):<12}{loss:<16}{one['speed_ratio']:<9.2f}{show(one['bytes'], 'bytes'):<11}"
     return f"{one['rung']:<28}{measured}{one['verdict']}"
+
+
+def _too_few(rows: int, needed: int | None) -> str:
+    """Say what so few rows of validation can't show, and what would help; `needed` rows would do, or no number."""
+    from graftwork.ship.rung_measure import least_shown
+
+    if needed is None:
+        return "No number of rows can show that nothing at all is lost: allow more."
+    least = math.ceil(1000 * least_shown(rows)) / 10
+    what = f"{several(rows, 'row')} of validation can't show a loss below {least:.1f} points"
+    return f"{what}: allow that, or give it {needed:,} rows."
 
 
 def _outcome(found: Mapping[str, Any], metric: str) -> list[str]:
@@ -123,8 +134,7 @@ def _outcome(found: Mapping[str, Any], metric: str) -> list[str]:
     lines = []
     needed = found["rows_needed"]
     if needed is None or needed > found["rows"]:
-        most = "no loss at all" if needed is None else f"a loss of {found['allow']:g} points, of {needed:,} needed"
-        lines.append(f"{several(found['rows'], 'row')} of validation are too few to show {most}: allow more.")
+        lines.append(_too_few(found["rows"], needed))
     if not found["module"]:
         return [*lines, f"Nothing is written: {found['reason']}. {price}"]
     if found["runtime"] != "torch" and not found["exported"]:

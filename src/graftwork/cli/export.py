@@ -85,12 +85,14 @@ def _bank(
 
 
 def _lines(told: dict[str, Any]) -> list[str]:
+    from graftwork.ship.export import share_changed
+
     what = told["task"] if "task" in told else several(told["tasks"], "task")
     lines = [f"{told['folder']}: {what}, for {told['to']}, {show(told['bytes'], 'B')}; see README.md there"]
     texts = several(told["texts"], "text")
     known = f", {told['known_rows']} of them from the module's data," if "known_rows" in told else ""
-    apart = f"differ by at most {told['largest_difference']:.2g} from those in fp32"
-    lines.append(f"the logits of {texts}{known} {apart}")
+    apart = f"differ by at most {told['largest_difference']:.2g} from the module's"
+    lines.append(f"{'in fp32 ' * ('int8' in told)}the logits of {texts}{known} {apart}")
     if "times_as_fast" in told:
         lines.append(
             f"it answers {told['times_as_fast']:.2g} times as many texts a second as the module, on one thread"
@@ -98,8 +100,7 @@ def _lines(told: dict[str, Any]) -> list[str]:
     if small := told.get("int8", told.get("adapters_int8")):
         tasks = small if "task" not in told else {"": small}
         for name, one in tasks.items():
-            share, of = percent(one["changed_predictions"]), several(one["predictions"], "prediction")
-            lines.append(f"8-bit integers change {share} % of {of}{f' of {name}' if name else ''}")
+            lines.append(f"8-bit integers change {share_changed(one)}{f' of {name}' if name else ''}")
     for name in told.get("not_in_int8", ()):
         share = percent(told["adapters_int8"][name]["changed_predictions"])
         lines.append(f"the adapters of {name} are not in 8-bit integers, which would change {share} % of predictions")

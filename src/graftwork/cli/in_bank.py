@@ -111,8 +111,13 @@ def add_to_bank(bank: Bank, module: Path, task: str | None, board: Path | None =
 def asking_in_bank(bank: str, task: str) -> str:
     """Return the command that predicts with this task. Raises `UnknownName` for an unknown task, and `StorageError`."""
     from graftwork.bank.bank_folder import BankFolder
+    from graftwork.module.exported_folder import EXPORTED_BANK, is_exported
     from graftwork.module.inputs import asking
 
+    if is_exported(Path(bank), EXPORTED_BANK):
+        from graftwork.bank.exported_bank import ExportedBank
+
+        return asking(ExportedBank.open(bank).module(task).roles, bank, task)
     return asking(BankFolder(Path(bank)).entry(task).roles, bank, task)
 
 

@@ -30,12 +30,12 @@ def command(what: str, runs: str, profile: bool, as_json: bool) -> None:
     folder = named_folder(what, runs, "run or module")
     is_run = (folder / "result.json").is_file()
     if not is_run and not (folder / "module.json").is_file():
-        bank = (folder / "bank.json").is_file()
+        bank, exported = ((folder / name).is_file() for name in ("bank.json", "graftwork.json"))
         raise StorageError(
             "neither a run nor a task module",
             where=str(folder),
             expected="result.json or module.json",
-            do=f"graft bank show {folder}" if bank else "",
+            do=f"graft bank show {folder}" if bank else "see README.md in this exported folder" if exported else "",
         )
     if profile and not is_run:
         raise ConfigError(

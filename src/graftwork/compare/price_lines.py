@@ -13,7 +13,6 @@ from graftwork.units import duration, percent, show, with_prefix
 Content = Mapping[str, Any]
 WAY_NAMES: Mapping[str, str] = {"in_batches": "in full batches", "one_at_a_time": "one at a time"}
 TITLES: Mapping[str, str] = {"seconds": "time", "energy": "energy", "co2e": "CO2e", "money": "money"}
-CROSSINGS_TOLD = 2  # in the answer
 CROSSINGS_LISTED = 12  # below the tables
 _LARGE = ((1e12, "trillion"), (1e9, "billion"), (1e6, "million"))
 
@@ -27,10 +26,11 @@ def price_lines(content: Content) -> list[str]:
         for block in side_by_side(table_columns(content, way), WIDTH):
             lines += [*block, ""]
         lines.pop()
-    crossings = crossing_sentences(content, "in_batches")
-    lines += titled_list("Where they cross, in full batches", crossings[:CROSSINGS_LISTED], WIDTH)
-    if len(crossings) > CROSSINGS_LISTED:
-        lines.append(f"  and {len(crossings) - CROSSINGS_LISTED} more: see --json or --report")
+    for way, name in WAY_NAMES.items():
+        crossings = crossing_sentences(content, way)
+        lines += titled_list(f"Where they cross, {name}", crossings[:CROSSINGS_LISTED], WIDTH)
+        if len(crossings) > CROSSINGS_LISTED:
+            lines.append(f"  and {len(crossings) - CROSSINGS_LISTED} more: see --json or --report")
     lines += titled_list("Left out", [f"{one['name']}: {one['reason']}" for one in content["left_out"]], WIDTH)
     return [*lines, *titled_list("How to read it", legend(content), WIDTH)]
 
@@ -40,7 +40,7 @@ def answer_lines(content: Content) -> list[str]:
     lines = [_cheapest(content, way) for way in WAY_NAMES]
     if told := _choice(content):
         lines.append(told)
-    lines += _nearest(content)[: 5 - len(lines)]
+    lines += [*_different_tasks(content), *_nearest(content)][: 5 - len(lines)]
     return [*lines, *_unpriced(content)]
 
 
@@ -150,17 +150,26 @@ def _choice(content: Content) -> str:
     return f"{chosen}, the board's choice, costs {_shown(costs[chosen])}{times}{_scored(rows[chosen])}"
 
 
+def _different_tasks(content: Content) -> list[str]:
+    """Return a line of warning where the rows are of several tasks."""
+    names = sorted({row["task"] for row in content["rows"]} - {""})
+    return [f"The rows are of different tasks: {', '.join(names)}. None replaces another"] if len(names) > 1 else []
+
+
 def _nearest(content: Content) -> list[str]:
-    """Return the sentences on the crossings nearest to what was asked, those of the board's choice first."""
+    """Return, for each way to predict, the crossing nearest to what was asked; one of the board's choice before all."""
     asked = max(content["predictions"], 1.0)
     names = {row["name"] for row in _candidates(content)}
-    found = [one for one in _crossings(content, "in_batches") if one["at"] and {one["below"], one["above"]} <= names]
 
     def far(one: Mapping[str, Any]) -> tuple[bool, float]:
         ratio = max(one["at"], 1.0) / asked
         return content["chosen"] not in (one["below"], one["above"]), max(ratio, 1 / ratio)
 
-    return [_capital(sentence(one)) for one in sorted(found, key=far)[:CROSSINGS_TOLD]]
+    lines = []
+    for way, name in WAY_NAMES.items():
+        found = [one for one in _crossings(content, way) if one["at"] and {one["below"], one["above"]} <= names]
+        lines += [f"{_capital(name)}, {sentence(one)}" for one in sorted(found, key=far)[:1]]
+    return lines
 
 
 def _unpriced(content: Content) -> list[str]:

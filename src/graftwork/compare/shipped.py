@@ -119,8 +119,8 @@ class _ShippedModules:
         ] = {}  # of the chosen method: label -> original, compressed
 
     def best(self) -> Row | None:
-        """Return the fastest row of the chosen method whose loss is shown to be allowed; None if none is faster."""
-        able = [row for row in self.rows if row["of"] == self.chosen and row["shown"] and row["speed_ratio"] > FASTER]
+        """Return the fastest row of the chosen method whose loss is shown to be allowed, or None."""
+        able = [row for row in self.rows if row["of"] == self.chosen and row["shown"]]
         return max(able, key=lambda row: float(row["speed_ratio"]), default=None)
 
     def add(self, row: Mapping[str, Any], board: Board, session: Session, work: Path) -> None:
@@ -158,6 +158,8 @@ class _ShippedModules:
             last = search.tried[-1]
             if last.kept:
                 kept = kept.climbed(label, compression.EXACT)
+                if search.stage.pace.ratio < FASTER:
+                    continue  # what is not faster yet is no row
                 made = kept.row(search, last, clock.read().wall_seconds, self.worth)
                 self.rows.append(made)
                 self.modules[made["method"]] = (opened, search.stage.module)

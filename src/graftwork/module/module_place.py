@@ -21,7 +21,7 @@ def module_folder(folder: Path) -> Path:
         "not a task module",
         where=str(folder),
         expected="a folder with module.json in it",
-        do="check the path; the module of a run is RUNS/ID/module",
+        do="check the path; the module of a run is RUNS/ID/module, and of what was exported only onnx opens here",
     )
 
 

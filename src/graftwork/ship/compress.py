@@ -29,9 +29,9 @@ from graftwork.module.trained_on import reopen_data
 from graftwork.registry import compressions, kinds
 from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.compression import Compression, CompressionData
-from graftwork.ship.rung_measure import evidence, latency_ratio, loss_of, rows_needed
+from graftwork.ship.rung_measure import evidence, latency_ratio, loss_of, rows_needed, scores_on
 from graftwork.ship.rung_search import RungSearch
-from graftwork.ship.runtime_rung import runtime_rungs
+from graftwork.ship.runtime_rung import runtime_rungs, runtimes
 from graftwork.ship.unwrapped import unwrapped
 
 AIMS = ("speed", "bytes", "joules")
@@ -105,7 +105,18 @@ def ladder(rungs: str | Sequence[str], runtime: str | None = None) -> list[tuple
     All rungs are ordered by `ORDER`: exact ones first, then those that train, then those that drop tokens or store
     weights in fewer bits. The rungs of the runtime come last. Raises `UnknownName` or `ConfigError`.
     """
-    named = [(words, *chosen_settings(words, compressions)) for words in split_words(rungs)]
+    last = runtime_rungs(runtime)
+    asked = split_words(rungs)
+    for words in asked:
+        if (name := words.partition(" ")[0]) in runtimes():
+            raise ConfigError(f"{words!r} is the last rung of a runtime", do=f"omit it, and add --runtime {name}")
+    named = [(words, *chosen_settings(words, compressions)) for words in asked]
+    for words, name, _ in named:
+        if runtime and compressions.get(name).STORES:
+            raise ConfigError(
+                f"{words} stores weights for torch alone, and the runtime is {runtime}",
+                do=f"omit it: {' and '.join(label for label, _ in last)} come last anyway",
+            )
     if not named:
         makers = sorted(((compressions.get(name), name) for name in compressions.names()), key=lambda one: one[0].ORDER)
         named = [
@@ -115,7 +126,7 @@ def ladder(rungs: str | Sequence[str], runtime: str | None = None) -> list[tuple
             for entry in make.LADDER
         ]
     made = [(label, cast(Any, compressions.get(name))(**settings)) for label, name, settings in named]
-    return [*made, *runtime_rungs(runtime)]
+    return [*made, *last]
 
 
 def _opened(module: str | Path) -> TaskModule:
@@ -180,12 +191,9 @@ def describe(
 ) -> None:
     """Complete the description of a compressed module: its scores, a summary of the held-out rows, its origin, the
     `report` of the search, which has the rungs "kept", and its price tag `costs`."""
-    from graftwork.core.method import Scorer, Setting
-
     task, kind, splits = dataset.task, kinds.get(dataset.task.kind), (dataset.validation, dataset.test)
     logits = {split.name: made.fitted.logits(split.examples) for split in splits}
-    setting = Setting(task, kind, made.backbone)
-    scores = {metric: Scorer(metric, setting, dataset.test)(logits["test"]) for metric in task.metrics}
+    scores = scores_on(task, dataset.test, logits["test"])
     found = {split.name: (logits[split.name], split.targets) for split in splits}
     calibration = {CALIBRATION: calibration_of(kind, found, getattr(task.settings, "costs", None)) or {}}
     tempered = {name: at_temperature(one, temperature_of(calibration)) for name, one in logits.items()}

@@ -28,11 +28,13 @@ from graftwork.module.trained_on import reopen_data
 from graftwork.registry import exporters, kinds
 from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.exporter import Exporter, Opens, Quantizes
-from graftwork.ship.rung_measure import BATCH, latency_ratio, pace, stored_with_backbone
+from graftwork.ship.rung_measure import BATCH, latency_ratio, pace, scores_on, stored_with_backbone
 from graftwork.ship.unwrapped import unwrapped
+from graftwork.units import percent, several
 
-CHECKED = 256  # rows at most that are compared, of the validation split and then of the training split
+CHECKED = 256  # rows at most that are compared, of the validation split, then of test, then of train
 ALLOWED = 1e-4  # largest difference of a logit in fp32, times the largest logit if that is above 1
+TESTED = 2_000  # rows of test at most that an 8-bit export is scored on: with more it has no score of its own
 MOST_CHANGED = 0.05  # share of predictions that 8-bit integers may change
 ALIKE = 0.1  # regression values count as unchanged within this many standard deviations of the training targets
 
@@ -47,7 +49,8 @@ def export(
     module was made with, if that data is still there; the folder appears only if the logits are those of the module
     in fp32. With `int8`, weights become 8-bit integers, and the result states the share of predictions that change.
     If Graftwork can run the format (`onnx`), the folder is timed in alternation with the module, on up to 32 texts: the
-    result has the ratio, `times_as_fast`, and the folder a price tag. Returns what was compared, as JSON.
+    result has the ratio, `times_as_fast`, and the folder a price tag. In 8-bit integers its scores are measured again,
+    on a test split of up to 2,000 rows. Returns what was compared, as JSON.
 
     Raises `ConfigError` for a module that doesn't fit the format, `IncompatibleModule` for differing logits,
     `MissingExtra` for a library that is not installed, `StorageError`.
@@ -56,9 +59,13 @@ def export(
     to = to.replace("-", "_")  # sentence-transformers, as the library is called
     opened = _on_the_cpu(module)
     told, texts = write_export(opened, target, to, int8, progress)
-    if isinstance(exporters.get(to), Opens) and opened.description.get("costs"):
-        progress(0.9, "timing answers")
-        told["times_as_fast"] = _priced(opened, target, texts, time.monotonic() - began)
+    if isinstance(exporters.get(to), Opens):
+        if int8:
+            progress(0.8, "scoring")
+            told["scores"] = _scored(opened, target)
+        if opened.description.get("costs"):
+            progress(0.9, "timing answers")
+            told["times_as_fast"] = _priced(opened, target, texts, time.monotonic() - began)
     size = sum(path.stat().st_size for path in target.rglob("*") if path.is_file())
     return {"folder": str(folder), "to": to, "task": opened.task.name, "bytes": size} | told
 
@@ -101,6 +108,17 @@ def write_export(
     return told, examples[-known:] if known else exact.self_test_examples()
 
 
+def _scored(module: TaskModule, folder: Path) -> dict[str, float]:
+    """Add the scores of an 8-bit folder on test; {} if the data is gone, or has more than `TESTED` rows of test."""
+    data, _ = reopen_data(module.description.get("data"), module.task)
+    if data is None or len(data.test.examples) > TESTED:
+        return {}
+    logits = TaskModule.load(folder).fitted.logits(data.test.examples)
+    scores = scores_on(data.task, data.test, logits)
+    add_to_description(folder, {"scores": scores})
+    return scores
+
+
 def _priced(module: TaskModule, folder: Path, examples: Sequence[Example], seconds: float) -> float:
     """Add the price tag to a folder that took `seconds` to export; return its speed as a multiple of the module's."""
     with limited_to(1):  # onnxruntime keeps the number that it is opened with
@@ -135,11 +153,8 @@ def rows_to_compare(module: TaskModule) -> tuple[list[Example], int]:
     """Return the examples to compare, the last of them rows of the module's data, and the number of these rows."""
     tested = module.self_test_examples()
     data, _ = reopen_data(module.description.get("data"), module.task)
-    rows = (
-        []
-        if data is None
-        else [*data.splits["validation"].examples[:CHECKED], *data.splits["train"].examples[:CHECKED]]
-    )
+    splits = [] if data is None else [data.validation, data.test, data.train]  # of train it is too sure
+    rows = [one for split in splits for one in split.examples[:CHECKED]]
     known = [replace(one, target=None) for one in rows[:CHECKED]]
     return [*tested, long_example(tested[0]), *known], len(known)
 
@@ -194,15 +209,17 @@ def changes(
 ) -> dict[str, Any]:
     """Return the share of changed predictions, the number of all, and the largest difference of a logit, as JSON.
 
-    A prediction is the tag of a word, the number of a text, or the whole answer to any other example.
+    A prediction is the tag of a word, the number of a text, or the whole answer to any other example. A number is
+    changed if it moves by more than `beyond` standard deviations of the training targets; for others that is None.
     """
     difference, _ = _apart(module, found, expected, to)
     kind, task = kinds.get(module.task.kind), module.task
     one, other = (flat(kind.predictions(logits, task)) for logits in (found, expected))
+    beyond = None
     if one.ndim == 1 and one.dtype.kind == "i":
         differing = one != other
     elif one.ndim == 1 and not isinstance(found, Ragged):
-        differing = ~np.isclose(one, other, rtol=0, atol=ALIKE)
+        differing, beyond = ~np.isclose(one, other, rtol=0, atol=ALIKE), ALIKE
     else:
         named = cast(NamesMistakes, kind)
         told, before = (map(named.brief, kind.decode(logits, task, examples)) for logits in (found, expected))
@@ -211,7 +228,15 @@ def changes(
         "changed_predictions": float(differing.mean()),
         "predictions": len(differing),
         "largest_difference": difference,
+        "beyond": beyond,
     }
+
+
+def share_changed(changed: Mapping[str, Any]) -> str:
+    """Format the result of `changes`: `1.1 % of 265 predictions`."""
+    share, of = percent(changed["changed_predictions"]), several(changed["predictions"], "prediction")
+    beyond = changed.get("beyond")
+    return f"{share} % of {of}" + (f" by more than {beyond:g} standard deviations of the targets" if beyond else "")
 
 
 def are_few(changed: Mapping[str, Any]) -> bool:
@@ -222,11 +247,10 @@ def are_few(changed: Mapping[str, Any]) -> bool:
 def require_few(changed: Mapping[str, Any], where: str, *, task: str = "") -> None:
     """Raise `IncompatibleModule` where 8-bit integers change more predictions than is allowed."""
     if not are_few(changed):
-        share, difference = changed["changed_predictions"], changed["largest_difference"]
         raise IncompatibleModule(
             f"8-bit integers change too many predictions{f' of task {task!r}' if task else ''}",
             where=where,
-            got=f"{share:.1%} of {changed['predictions']:,}, logits by up to {difference:.3g}",
+            got=f"{share_changed(changed)}, logits by up to {changed['largest_difference']:.3g}",
             expected=f"at most {MOST_CHANGED:.0%}",
             do="export this task without --int8" if task else "export without --int8",
         )

@@ -64,12 +64,12 @@ SEQUENCES = {  # roles -> (arguments of the program, a row, a sequence, how the 
     ("text",): ('"a text" …', "text", "a text", "sys.argv[1:]"),
     ("text_a", "text_b"): ('"a text" "its partner" …', "pair", "a pair", "[*zip(sys.argv[1::2], sys.argv[2::2])]"),
     ("text", "choices"): ('"a text" CHOICE CHOICE …', "choice", "a pair", "[(sys.argv[1], c) for c in sys.argv[2:]]"),
-    ("words",): ("WORD WORD …", "word", "a list of words", '[[f" {word}" for word in sys.argv[1:]]]'),
+    ("words",): ('"words apart" …', "word", "a list of words", '[[f" {word}" for word in words]]'),
     ("question", "words"): (
-        '"a question" WORD WORD …  (a passage that fits)',
+        '"a question" "a passage that fits" …',
         'word, after one for "no answer"',
         "a question and a list of words",
-        '[([sys.argv[1]], [f" {word}" for word in sys.argv[2:]])]',
+        '[([sys.argv[1]], [f" {word}" for word in words])]',
     ),
 }
 SPAN = """\
@@ -78,7 +78,7 @@ every = np.ones(scores.shape, bool)
 scores[np.tril(every, -1) | np.triu(every, 30)] = -np.inf  # an answer has at most 30 words
 first, last = np.unravel_index(scores.argmax(), scores.shape)
 silent = TASK.get("unanswerable") and found[0].sum() >= scores.max()
-print("" if silent else " ".join(sys.argv[2 + first : 3 + last]))
+print("" if silent else " ".join(words[first : last + 1]))
 """
 APART = "a text; those of a pair follow each other"
 ANSWER = {  # kind -> code that prints predictions from logits
@@ -107,7 +107,11 @@ def example_of(module: TaskModule) -> str:
     options = ", is_pretokenized=True" if "words" in module.roles else ""
     head = HEAD.format(usage=usage, row=row, sequence=sequence, options=options)
     given = f"[text for pair in {given} for text in pair]" if apart else given
-    lines = [f"found = logits({given})"]
+    least = len(module.roles) + (module.roles[-1] == "choices")
+    lines = [f"if len(sys.argv) <= {least}:", "    sys.exit(__doc__)"]
+    if module.roles[-1] == "words":
+        lines.append(f'words = " ".join(sys.argv[{least}:]).split()')
+    lines.append(f"found = logits({given})")
     if THRESHOLDS_FACT in module.description["facts"]:
         shifted = "found[0]" if module.task.kind == "span" else "found"  # of a span the score of no answer
         lines.append(f'{shifted} = {shifted} + np.array(TOLD["facts"]["{THRESHOLDS_FACT}"])  # chosen on validation')

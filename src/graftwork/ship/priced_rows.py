@@ -13,7 +13,7 @@ from graftwork.errors import ConfigError, StorageError
 from graftwork.io.files import read_json
 from graftwork.module.exported_folder import is_exported, read_export
 from graftwork.module.module_files import read_description
-from graftwork.module.module_place import module_folder
+from graftwork.module.module_place import has_module, module_folder
 from graftwork.ship.compressed_costs import with_search_cost
 
 BOARD, RESULT = "leaderboard.json", "result.json"
@@ -26,6 +26,7 @@ class PricedRow:
 
     name: str
     costs: Mapping[str, Mapping[str, Any]]  # cost -> value, unit, grade
+    task: str = ""  # its name
     metric: str = ""
     score: float | None = None  # a fraction, on test
     above_floor: bool = True  # scores above the majority class, as far as a board tells
@@ -103,6 +104,7 @@ def _of_board(board: Mapping[str, Any]) -> PricedSource:
             PricedRow(
                 row["method"],
                 row["costs"],
+                board["task"]["name"],
                 metric,
                 None if score is None else score["mean"],
                 above_floor=score is None or score["mean"] > floor,
@@ -136,11 +138,12 @@ def _floor(board: Mapping[str, Any], metric: str) -> float:
 
 def _of_one(folder: Path) -> PricedSource:
     """Return the row of a module, or of a run, whose module describes it."""
-    if (folder / RESULT).is_file():
-        result, method = read_json(folder / RESULT), read_json(folder / "spec.json")["method"]
-    else:
-        result = read_export(folder) if is_exported(folder) else read_description(module_folder(folder))
-        method = result["method"]
+    is_run = (folder / RESULT).is_file()
+    module: Mapping[str, Any] = {}
+    if not is_run or has_module(folder):
+        module = read_export(folder) if is_exported(folder) else read_description(module_folder(folder))
+    result = read_json(folder / RESULT) if is_run else module
+    method = (read_json(folder / "spec.json") if is_run else module)["method"]
     costs, scores, name = result.get("costs", {}), result["scores"], method["name"]
     if "compression" in result:
         made = result["compression"]
@@ -148,7 +151,7 @@ def _of_one(folder: Path) -> PricedSource:
     metric, score = next(iter(scores.items()), ("", None))
     if reason := _lacking(costs):
         return PricedSource((), ((name, reason),))
-    return PricedSource((PricedRow(name, costs, metric, score, method=method),))
+    return PricedSource((PricedRow(name, costs, module.get("task", {}).get("name", ""), metric, score, method=method),))
 
 
 def _lacking(costs: Mapping[str, Any]) -> str:

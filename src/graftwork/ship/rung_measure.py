@@ -13,6 +13,7 @@ import numpy as np
 from graftwork.backbones.minilm import NAME, package_folder
 from graftwork.core.example import Example
 from graftwork.core.method import Logits
+from graftwork.core.metric import score
 from graftwork.core.task import Split, Task
 from graftwork.errors import ConfigError
 from graftwork.machine.thread_count import limited_to
@@ -68,6 +69,12 @@ def evidence(task: Task, split: Split, *logits: Logits, by: str = "") -> list[Ev
     kind, metric = kinds.get(task.kind), metrics.get(by or task.metrics[0])
     tallies = [RowTally.of(metric.statistics(split.targets, kind.predictions(one, task), task)) for one in logits]
     return weigh_together([(tally, metric) for tally in tallies])
+
+
+def scores_on(task: Task, split: Split, logits: Logits) -> dict[str, float]:
+    """Return the score of each metric of the task."""
+    predictions = kinds.get(task.kind).predictions(logits, task)
+    return {name: score(metrics.get(name), split.targets, predictions, task) for name in task.metrics}
 
 
 def least_shown(rows: int) -> float:

@@ -47,6 +47,7 @@ class RungTried:
     rung: str  # the compression with its settings, as typed
     verdict: str  # "kept", or why it is not
     kept: bool = False
+    exact: bool = False  # changes no answer
     loss: ScoreLoss | None = None  # None: it was not applied
     stage: Stage | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
@@ -54,7 +55,7 @@ class RungTried:
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
-        found: dict[str, Any] = {"rung": self.rung, "kept": self.kept, "verdict": self.verdict}
+        found: dict[str, Any] = {"rung": self.rung, "kept": self.kept, "exact": self.exact, "verdict": self.verdict}
         if self.loss is not None and self.stage is not None:
             found |= self.loss.as_json() | {
                 "speed_ratio": self.stage.pace.ratio,
@@ -132,7 +133,7 @@ class RungSearch:
             made, pace(self.original, made, validation.examples, self.aim == "joules"), stored_with_backbone(made)
         )
         kept, verdict = self._verdict(compression.EXACT, loss, stage)
-        self.tried.append(RungTried(label, verdict, kept, loss, stage, facts, seconds))
+        self.tried.append(RungTried(label, verdict, kept, compression.EXACT, loss, stage, facts, seconds))
         if kept:
             self.stage = stage
             self.base = self.base if is_exported(folder) else made

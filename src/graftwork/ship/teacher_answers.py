@@ -17,8 +17,10 @@ from graftwork.core.model import join_towers
 from graftwork.core.ragged import Numbers
 from graftwork.io.files import digest
 from graftwork.module.task_module import TaskModule
-from graftwork.ship.folding import folded_network
+from graftwork.ship.folding import folded_network, unfoldable
+from graftwork.targets.linear_head import PooledHead
 from graftwork.train.answer_order import batches
+from graftwork.train.loop import FittedModel
 
 KEPT = 8  # results kept, each of one module on one list of examples
 
@@ -37,8 +39,22 @@ def answers_of(module: TaskModule, examples: Sequence[Example]) -> Numbers:
 
 
 def features_of(module: TaskModule, examples: Sequence[Example]) -> Numbers:
-    """Return the features, the input of the head, of a `module` that folds: (N, P), or (W, P) for words; cached too."""
-    return _known(module, examples, "features", lambda: _joined(folded_network(module).backbone, examples))
+    """Return the input of the head of a `module` that has features: (N, P), or (W, P) for words; cached too."""
+    return _known(module, examples, "features", lambda: _joined(_feature_network(module), examples))
+
+
+def has_features(module: TaskModule) -> bool:
+    """Return whether the module predicts by one linear layer on a network's output, with adapters of any kind in it."""
+    return _ends_in_pooled_head(module) or not unfoldable(module)
+
+
+def _ends_in_pooled_head(module: TaskModule) -> bool:
+    return isinstance(module.fitted, FittedModel) and isinstance(module.fitted.head, PooledHead)
+
+
+def _feature_network(module: TaskModule) -> Backbone:
+    fitted: Any = module.fitted
+    return fitted.model.backbone if _ends_in_pooled_head(module) else folded_network(module).backbone
 
 
 def _known(module: TaskModule, examples: Sequence[Example], what: str, work: Callable[[], Numbers]) -> Numbers:

@@ -25,10 +25,10 @@ from graftwork.module.task_module import TaskModule
 from graftwork.module.thresholds import thresholds_of
 from graftwork.registry import kinds
 from graftwork.ship.compression import CompressionData
-from graftwork.ship.folding import LinearHead, unfoldable
+from graftwork.ship.folding import LinearHead
 from graftwork.ship.invented_texts import invent_examples, readable
 from graftwork.ship.taught_targets import TaughtLoss, taught_targets
-from graftwork.ship.teacher_answers import answers_of, features_of
+from graftwork.ship.teacher_answers import answers_of, features_of, has_features
 from graftwork.train.frozen_pass import FrozenStore
 from graftwork.train.recipe import resolve
 from graftwork.train.seeds import derive
@@ -163,8 +163,8 @@ def _lessons(
 
 
 def _comparable(module: TaskModule, network: Backbone, lesson: Teaching) -> bool:
-    """Return whether features are learnt: the teacher folds, and student and teacher agree in shape and pooling."""
-    if not lesson.features or unfoldable(module) or module.backbone is None:
+    """Return whether features are learnt: the teacher has some, and the student agrees in shape and pooling."""
+    if not lesson.features or module.backbone is None or not has_features(module):
         return False
     ours, theirs = network.card, module.backbone.card
     return (ours.width, ours.pooling, ours.towers) == (theirs.width, theirs.pooling, theirs.towers)

@@ -238,7 +238,13 @@ def line_of(name: str, parts: Mapping[str, Amount]) -> CostLine:
 
 
 def _row(row: PricedRow, ways: Mapping[str, Mapping[str, Mapping[str, Amount]]], scenario: Scenario) -> dict[str, Any]:
-    told: dict[str, Any] = {"name": row.name, "metric": row.metric, "score": row.score, "runs": row.runs}
+    told: dict[str, Any] = {
+        "name": row.name,
+        "task": row.task,
+        "metric": row.metric,
+        "score": row.score,
+        "runs": row.runs,
+    }
     told["above_floor"] = row.above_floor
     told["stored_bytes"] = row.costs.get("stored_bytes", {}).get("value")
     for way, by_quantity in ways.items():

@@ -22,6 +22,7 @@ from graftwork.core.run import Recipe
 from graftwork.core.task import Task
 from graftwork.errors import ConfigError, IncompatibleModule, StorageError
 from graftwork.module.task_module import TaskModule
+from graftwork.module.trained_on import reopen_data
 from graftwork.pretrained.open_backbone import open_backbone
 from graftwork.pretrained.write_folder import write_backbone
 from graftwork.registry import kinds
@@ -32,6 +33,7 @@ from graftwork.ship import export as exporting
 from graftwork.ship.compress import compress
 from graftwork.ship.export import changes, export, write_export
 from graftwork.ship.exporters import onnx as onnx_exporter
+from graftwork.ship.rung_measure import scores_on
 
 OpenSession = Callable[..., Session]
 TEXTS = ["good film", "a bad one, and long, and dull, and long again", "x"]
@@ -94,6 +96,9 @@ def test_it_answers_as_the_module(
     assert f"```python\n{program}```" in (tmp_path / "out" / "README.md").read_text()
     assert len(program.splitlines()) < 40
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sys, "argv", ["example.py"])
+        with pytest.raises(SystemExit, match="Answers with an exported task"):
+            runpy.run_path(str(tmp_path / "out" / "example.py"), run_name="__main__")
         patch.setattr(sys, "argv", ["example.py", *TEXTS])
         runpy.run_path(str(tmp_path / "out" / "example.py"), run_name="__main__")
     assert capsys.readouterr().out.split() == [answer["label"] for answer in own.predict(TEXTS)]
@@ -209,7 +214,7 @@ def test_the_program_answers_over_words(
     tags = flat(kinds.get(kind).predictions(opened.fitted.logits(opened.examples([given])), opened.task))
     answer = opened.predict([given])[0]["answer"].split() if kind == "span" else [opened.task.labels[i] for i in tags]
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(sys, "argv", ["example.py", *(["Who saw?"] if kind == "span" else []), *words])
+        patch.setattr(sys, "argv", ["example.py", *(["Who saw?"] if kind == "span" else []), " ".join(words)])
         runpy.run_path(str(tmp_path / "out" / "example.py"), run_name="__main__")
     assert capsys.readouterr().out.split() == answer
 
@@ -255,7 +260,15 @@ def test_8_bit_integers_tell_what_they_change(
     monkeypatch.setattr(exporting, "MOST_CHANGED", 1.0)
     told = export(module(), tmp_path / "out", to="onnx", int8=True)
     assert 0 <= told["int8"]["changed_predictions"] <= 1 and told["int8"]["largest_difference"] > 0
-    assert TaskModule.load(tmp_path / "out").description["precision"] == "int8"
+    made = TaskModule.load(tmp_path / "out")
+    assert made.description["precision"] == "int8"
+    dataset, _ = reopen_data(made.description["data"], made.task)
+    assert dataset is not None
+    again = scores_on(made.task, dataset.test, made.fitted.logits(dataset.test.examples))
+    assert made.description["scores"] == told["scores"] == again
+    monkeypatch.setattr(exporting, "TESTED", 0)
+    assert export(module(), tmp_path / "unscored", to="onnx", int8=True)["scores"] == {}
+    assert TaskModule.load(tmp_path / "unscored").description["scores"] == {}
     monkeypatch.setattr(exporting, "MOST_CHANGED", -1.0)
     with pytest.raises(IncompatibleModule, match="8-bit integers change too many predictions"):
         export(module(), tmp_path / "more", to="onnx", int8=True)

@@ -27,7 +27,7 @@ from graftwork.ship.teaching import BACKWARD, Teaching, taught, texts_taught, un
 OWN, STATIC = "own", "static"
 HALF, THIRD = "half", "third"
 WORD = 0.1  # cost of encoding a word alone, as a share of the cost of encoding a text
-RATE, STATIC_RATE = 5e-4, 3e-3  # learning rates, where none is given
+RATE, STATIC_RATE = 2e-4, 3e-3  # learning rates, where none is given
 
 
 @compressions.register("distil")
@@ -39,7 +39,7 @@ class Distil:
     layers: int = 0  # of student=own: blocks kept, at even distances; 0: as `dropped` says
     dropped: str = HALF  # of student=own: share of the blocks that is dropped, half or third
     epochs: int = 5  # passes over all texts
-    learning_rate: float = 0.0  # peak of the schedule; 0: 5e-4, for word vectors 3e-3
+    learning_rate: float = 0.0  # peak of the schedule; 0: 2e-4, for word vectors 3e-3
     temperature: float = 2.0  # of teacher and student in the loss; answers that are numbers have none
     teacher: float = 0.7  # share of the teacher in the loss of a row with a label; the rest is the label's
     features: float = 1.0  # factor of the loss towards what the teacher's head reads, in a student of equal width

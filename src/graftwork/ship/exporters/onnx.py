@@ -39,6 +39,7 @@ class Onnx:
             return f"{module.description['method']['name']} has no network: it counts words, or looks answers up"
         if backbone.card.modality != "text":
             return f"it reads {backbone.card.modality}s, whose preparation is outside of a graph"
+        from graftwork.nn.int8_linear import Int8Map
         from graftwork.pretrained.transformer import TransformerBackbone
         from graftwork.ship.onnx_graph import MOST_BYTES, numbers_of
 
@@ -46,6 +47,8 @@ class Onnx:
             return "its backbone is no transformer: the layers depend on each text's length"
         if not isinstance(fitted, ReadsStates):
             return f"{module.description['method']['name']} doesn't answer from the states of one network"
+        if any(isinstance(layer, Int8Map) for layer in backbone.module.modules()):
+            return "int8 made its matrices for torch: export the module that it was made of, with --int8"
         if 4 * numbers_of(backbone.module) > MOST_BYTES:
             return "its weights are larger than the 2 GB that a graph in one file may have"
         return ""
@@ -81,7 +84,7 @@ class Onnx:
         told = read_json(told_in[0])
         write_json(told_in[0], told | {"export": told["export"] | {"reduce_range": reduce_range}})
         for path in [*told_in, *(folder / TASKS).glob("*.json")]:
-            write_json(path, read_json(path) | {"precision": "int8"})
+            write_json(path, read_json(path) | {"precision": "int8", "scores": {}})  # those were in fp32
 
     def logits(self, folder: Path, module: TaskModule, examples: Sequence[Example]) -> Logits:
         """Return the logits that onnxruntime computes."""
