@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shutil
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -17,6 +18,7 @@ from graftwork.ship.compress import ladder
 from graftwork.ship.compression import CompressionData
 from graftwork.ship.compressions.distil import Distil
 from graftwork.ship.compressions.merge import Merge
+from graftwork.ship.rung_measure import RelativeSpeed, ScoreLoss
 from graftwork.ship.rung_search import RungSearch
 
 Teacher = Callable[..., tuple[TaskModule, CompressionData]]
@@ -77,6 +79,15 @@ def test_nothing_is_trained_that_could_not_be_kept(tmp_path: Path, teacher: Teac
     assert ["too few rows" in rung["verdict"] for rung in found["rungs"]] == [False, True, True]
 
 
+def test_a_loss_of_just_what_is_allowed_is_kept(tmp_path: Path, teacher: Teacher) -> None:
+    module, data = teacher()
+    search = RungSearch(module, data, 0.02, "speed", 0, tmp_path)
+    faster = replace(search.stage, pace=RelativeSpeed(2.0))
+    assert 0.9 - 0.88 > 0.02  # as scores of fp64 differ
+    assert search._verdict(False, ScoreLoss(0.88, 0.005, 0.9 - 0.88), faster) == (True, "kept")
+    assert search._verdict(False, ScoreLoss(0.88, 0.005, 0.021), faster)[1] == "loss not shown to be small"
+
+
 def test_training_is_foreseen(tmp_path: Path, teacher: Teacher) -> None:
     module, data = teacher()
     search = RungSearch(module, data, 1.0, "speed", 0, tmp_path)
@@ -134,7 +145,7 @@ def test_data_that_was_moved_is_named(tmp_path: Path, teacher: Teacher) -> None:
     data = Path(told["data"]["files"]["data"])
     told["data"]["files"]["data"] = str(tmp_path / "gone.csv")
     write_json(folder / "module.json", told)
-    with pytest.raises(ConfigError, match="own data is needed") as refused:
+    with pytest.raises(ConfigError, match="trained on is needed") as refused:
         compress(folder, tmp_path / "small", rungs="merge")
     assert "--data FILE" in refused.value.do
     shutil.copy(data, tmp_path / "moved.csv")

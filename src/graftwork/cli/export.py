@@ -31,6 +31,7 @@ if TYPE_CHECKING:
     help="Of a bank, how adapters are stored; int8 halves them, and tells how many predictions that changes."
     "  [default: fp16; with --int8 int8]",
 )
+@option("--data", metavar="FILE", help="New place of the training file, if it was moved: its rows are compared.")
 @threads_option
 @json_option("what was written and compared as JSON")
 def command(
@@ -40,6 +41,7 @@ def command(
     tasks: tuple[str, ...],
     int8: bool,
     tasks_as: str | None,
+    data: str | None,
     threads: int | None,
     as_json: bool,
 ) -> None:
@@ -55,20 +57,22 @@ def command(
         raise ConfigError("--task is for banks", where=module, do="omit it")
     if tasks_as is not None and (len(tasks) == 1 or not is_bank(module)):
         raise ConfigError("--tasks-as is for several tasks of a bank", where=module, do="omit it")
+    if data is not None and is_bank(module):
+        raise ConfigError("--data is for one module", where=module, do="omit it")
     with progress_bar(first="opening the module") as progress:
         use_threads(threads)
         told = (
             _bank(module, tasks, folder, to, int8, tasks_as, progress)
             if is_bank(module)
-            else _one(module, folder, to, int8, progress)
+            else _one(module, folder, to, int8, progress, data)
         )
     print_facts(told, _lines(told), as_json)
 
 
-def _one(module: Any, folder: str, to: str, int8: bool, progress: Progress) -> dict[str, Any]:
+def _one(module: Any, folder: str, to: str, int8: bool, progress: Progress, data: str | None = None) -> dict[str, Any]:
     from graftwork.ship.export import export
 
-    return export(module, folder, to=to, int8=int8, progress=progress)
+    return export(module, folder, to=to, int8=int8, data=data, progress=progress)
 
 
 def _bank(

@@ -212,7 +212,7 @@ class _KeptRungs:
             "loss": last.loss.mean,
             "loss_at_most": most,
             "exact": self.exact,
-            "shown": most <= worth,
+            "shown": most <= worth + ROUNDING,
             "speed_ratio": last.stage.pace.ratio,
             "latency_ratio": latency,
             "bytes": last.stage.bytes,

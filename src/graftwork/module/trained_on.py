@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,7 +14,7 @@ from graftwork.core.kind_settings import settings_of
 from graftwork.core.task import FILES, SPLITS, Dataset, Task
 from graftwork.data.load import load
 from graftwork.data.splits.draws import drawn_again
-from graftwork.errors import GraftworkError
+from graftwork.errors import ConfigError, GraftworkError
 from graftwork.pretrained.download_policy import kept_only
 
 if TYPE_CHECKING:
@@ -50,6 +51,30 @@ def reopen_data(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset
     if found.digest != recorded["digest"]:
         return None, f"{files['data']} has changed since it was trained on"
     return found, ""
+
+
+def own_data(module: TaskModule, moved_to: str | Path | None = None) -> Dataset:
+    """Reopen the data that `module` was trained on; `moved_to` is where its training file is now.
+
+    Raises `ConfigError` where it is not found unchanged.
+    """
+    recorded = with_data_at(module, moved_to).description.get("data")
+    found, reason = reopen_data(recorded, module.task)
+    if found is None:
+        do = "" if recorded is None else "name the training file where it is now: --data FILE"
+        raise ConfigError(
+            "the data that the module was trained on is needed", where=str(module.folder), got=reason, do=do
+        )
+    return found
+
+
+def with_data_at(module: TaskModule, moved_to: str | Path | None) -> TaskModule:
+    """Return `module` with another place of its training file in its description; itself for None."""
+    recorded = module.description.get("data")
+    if recorded is None or moved_to is None:
+        return module
+    files = recorded["files"] | {"data": str(moved_to)}
+    return replace(module, description={**module.description, "data": recorded | {"files": files}})
 
 
 class Overlap:

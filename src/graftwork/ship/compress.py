@@ -25,7 +25,7 @@ from graftwork.module.confidence import held_out_summary
 from graftwork.module.exported_folder import is_exported
 from graftwork.module.file_rows import rows_for
 from graftwork.module.task_module import TaskModule, add_to_description
-from graftwork.module.trained_on import reopen_data
+from graftwork.module.trained_on import own_data
 from graftwork.registry import compressions, kinds
 from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.compression import Compression, CompressionData
@@ -78,7 +78,7 @@ def compress(
     target, chosen = Path(folder), ladder(rungs, runtime)
     _require_settings(target, allow, aim)
     opened = _opened(module)
-    dataset = _data_of(opened, data)
+    dataset = own_data(opened, data)
     known = CompressionData(dataset.train, dataset.validation, tuple(_texts_of(opened, texts)))
     require_writable(target.absolute().parent)
     with workplace(target) as work:
@@ -152,20 +152,6 @@ def _require_settings(target: Path, allow: float, aim: str) -> None:
         raise UnknownName("aim", aim, AIMS)
     if target.exists() or target.is_symlink():
         raise StorageError("this folder exists already", where=str(target), do="name a new one")
-
-
-def _data_of(module: TaskModule, data: str | Path | None) -> Dataset:
-    """Return the data that the module was trained on. Raises `ConfigError` where it is not found unchanged."""
-    recorded = module.description.get("data")
-    if recorded is not None and data is not None:
-        recorded = recorded | {"files": recorded["files"] | {"data": str(data)}}
-    found, reason = reopen_data(recorded, module.task)
-    if found is None:
-        do = "" if recorded is None else "name the training file where it is now: --data FILE"
-        raise ConfigError(
-            "the module's own data is needed to measure a loss", where=str(module.folder), got=reason, do=do
-        )
-    return found
 
 
 def _texts_of(module: TaskModule, texts: str | Path | None) -> Iterator[Example]:

@@ -24,7 +24,7 @@ from graftwork.machine.thread_count import limited_to
 from graftwork.module.exported_folder import ANSWERS, EXPORTED, FORMAT_OF_EXPORT, PARTS, is_exported, predictions_of
 from graftwork.module.module_files import SELF_TEST
 from graftwork.module.task_module import TaskModule, add_to_description, stored_inputs
-from graftwork.module.trained_on import reopen_data
+from graftwork.module.trained_on import own_data, reopen_data, with_data_at
 from graftwork.registry import exporters, kinds
 from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.exporter import Exporter, Opens, Quantizes
@@ -41,7 +41,13 @@ ALIKE = 0.1  # regression values count as unchanged within this many standard de
 
 @told_arguments
 def export(
-    module: TaskModule | str | Path, folder: str | Path, *, to: str, int8: bool = False, progress: Progress = silent
+    module: TaskModule | str | Path,
+    folder: str | Path,
+    *,
+    to: str,
+    int8: bool = False,
+    data: str | Path | None = None,
+    progress: Progress = silent,
 ) -> dict[str, Any]:
     """Export a task module (or the folder of one, or of a run) to the new or empty `folder`, in the format `to`.
 
@@ -50,14 +56,17 @@ def export(
     in fp32. With `int8`, weights become 8-bit integers, and the result states the share of predictions that change.
     If Graftwork can run the format (`onnx`), the folder is timed in alternation with the module, on up to 32 texts: the
     result has the ratio, `times_as_fast`, and the folder a price tag. In 8-bit integers its scores are measured again,
-    on a test split of up to 2,000 rows. Returns what was compared, as JSON.
+    on a test split of up to 2,000 rows. `data` is the new place of the training file, if it was moved. Returns what
+    was compared, as JSON.
 
     Raises `ConfigError` for a module that doesn't fit the format, `IncompatibleModule` for differing logits,
     `MissingExtra` for a library that is not installed, `StorageError`.
     """
     began, target = time.monotonic(), Path(folder)
     to = to.replace("-", "_")  # sentence-transformers, as the library is called
-    opened = _on_the_cpu(module)
+    opened = with_data_at(_on_the_cpu(module), data)
+    if data is not None:
+        own_data(opened)
     told, texts = write_export(opened, target, to, int8, progress)
     if isinstance(exporters.get(to), Opens):
         if int8:

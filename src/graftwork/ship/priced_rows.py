@@ -148,6 +148,8 @@ def _of_one(folder: Path) -> PricedSource:
     if "compression" in result:
         made = result["compression"]
         name, method = " > ".join((made["of"]["method"]["name"], *made["kept"])), made["of"]["method"]
+    elif "export" in module:
+        name += f" > {module['export']['to']}" + " int8" * (module["precision"] == "int8")
     metric, score = next(iter(scores.items()), ("", None))
     if reason := _lacking(costs):
         return PricedSource((), ((name, reason),))

@@ -21,6 +21,7 @@ from graftwork.ship.rung_measure import RelativeSpeed, ScoreLoss, least_shown, l
 from graftwork.ship.unwrapped import unwrapped
 
 FEWER, FASTER = 0.99, 1.02  # shares of before: a rung is kept with at most these bytes, or at least this speed
+ROUNDING = 1e-9  # a loss of 12 rows of 600 is one of 2 points
 NO_SLOWER = 0.9  # an exact rung is slower if its relative speed is below this; a smaller change may be noise
 NO_LARGER = 1.05  # an exact rung is larger if its relative size is above this
 
@@ -148,6 +149,6 @@ class RungSearch:
         gain = stage.value(self.aim) / self.stage.value(self.aim)
         if gain < (1 / FEWER if self.aim == "bytes" else FASTER):
             return False, "no gain"
-        if loss.most <= self.allowed:
+        if loss.most <= self.allowed + ROUNDING:
             return True, "kept"
         return False, "loss too large" if loss.mean > self.allowed else "loss not shown to be small"
