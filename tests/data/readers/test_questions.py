@@ -187,6 +187,11 @@ def test_bad_questions(tmp_path: Path, suffix: str, change: dict[str, Any], said
         assert part in message, message
 
 
+def test_other_names_of_the_texts_are_told(tmp_path: Path) -> None:
+    message = refusal(write(tmp_path, [{"doc": "Romans came.", "q": "Who came?", "answers": []}], "t.jsonl"))
+    assert "the key 'context' is missing" in message and '["doc", "q", "answers"]' in message
+
+
 def test_bad_files(tmp_path: Path) -> None:
     assert "unknown suffix '.csv'" in refusal(write(tmp_path, ROWS, "t.csv"))
     empty = tmp_path / "e.json"

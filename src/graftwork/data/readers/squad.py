@@ -124,6 +124,8 @@ def _question(
 
 def _text(item: Mapping[str, Any], key: str, where: str) -> str:
     found = item.get(key)
+    if key not in item:
+        _refuse(where, f"the key {key!r} is missing", [*item], f'"{key}": "…"', do="name the text so, or add it")
     if type(found) is not str or not found.strip():
         what = f"the {key} is empty" if type(found) is str else f"the text {key!r} is missing"
         _refuse(where, what, found, "a text", do="fill it in or remove the question")
