@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 from graftwork import compress
+from graftwork.core.progress import silent
 from graftwork.errors import ConfigError, StorageError, UnknownName
 from graftwork.io.files import read_json, write_json
 from graftwork.module.task_module import TaskModule
@@ -19,7 +20,8 @@ from graftwork.ship.compression import CompressionData
 from graftwork.ship.compressions.distil import Distil
 from graftwork.ship.compressions.merge import Merge
 from graftwork.ship.rung_measure import RelativeSpeed, ScoreLoss
-from graftwork.ship.rung_search import RungSearch
+from graftwork.ship.rung_search import RungSearch, RungTried
+from graftwork.ship.runtime_rung import RuntimeRung
 
 Teacher = Callable[..., tuple[TaskModule, CompressionData]]
 ANY = 100.0  # points: every loss is allowed
@@ -86,6 +88,49 @@ def test_a_loss_of_just_what_is_allowed_is_kept(tmp_path: Path, teacher: Teacher
     assert 0.9 - 0.88 > 0.02  # as scores of fp64 differ
     assert search._verdict(False, ScoreLoss(0.88, 0.005, 0.9 - 0.88), faster) == (True, "kept")
     assert search._verdict(False, ScoreLoss(0.88, 0.005, 0.021), faster)[1] == "loss not shown to be small"
+
+
+Outcomes = dict[tuple[str, ...], tuple[bool, float, float]]  # rungs kept before and this one -> kept, loss, speed
+HALF, THIRD, LAST = "distil", "distil:dropped=third", "onnx int8"
+STUDENTS: Outcomes = {
+    (HALF,): (True, 0.019, 2.0),
+    (HALF, LAST): (False, 0.021, 4.5),
+    (THIRD,): (True, 0.01, 1.5),
+    (THIRD, LAST): (True, 0.015, 4.0),
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "kept"),
+    [
+        ({}, [THIRD, LAST]),
+        ({(THIRD, LAST): (False, 0.021, 4.0)}, [HALF]),  # the way that was not better is given up
+        ({(THIRD,): (False, 0.03, 1.5), (LAST,): (True, 0.001, 1.8)}, [HALF]),
+        ({(HALF, LAST): (True, 0.02, 4.5)}, [HALF, LAST]),
+    ],
+)
+def test_a_weaker_student_follows_where_the_last_rung_loses_too_much(
+    other: Outcomes, kept: list[str], tmp_path: Path, teacher: Teacher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, data = teacher()
+
+    def climb(self: RungSearch, label: str, compression: object, progress: object) -> None:
+        before = tuple(one.rung for one in self.tried if one.kept)
+        is_kept, loss, speed = (STUDENTS | other)[(*before, label)]
+        stage = replace(self.stage, pace=RelativeSpeed(speed))
+        self.ways_back[len(self.tried)] = self.stage, self.base
+        told = RungTried(label, "kept" if is_kept else "too lossy", is_kept, False, ScoreLoss(0.9, loss, loss), stage)
+        self.tried.append(told)
+        self.stage = stage if is_kept else self.stage
+
+    monkeypatch.setattr(RungSearch, "climb", climb)
+    search = RungSearch(module, data, 0.02, "speed", 0, tmp_path)
+    rungs = [(HALF, Distil()), (THIRD, Distil(dropped="third")), (LAST, RuntimeRung("onnx", True))]
+    search.climb_alternatives(rungs, silent)
+    assert [one.rung for one in search.tried if one.kept] == kept
+    assert search.stage.pace.ratio == (STUDENTS | other)[tuple(kept)][2]
+    given_up = [one.rung for one in search.tried if one.verdict.startswith("given up")]
+    assert set(given_up).isdisjoint(kept) and (not given_up or len(search.tried) > len(rungs))
 
 
 def test_training_is_foreseen(tmp_path: Path, teacher: Teacher) -> None:

@@ -105,6 +105,9 @@ def _lines(told: dict[str, Any]) -> list[str]:
         tasks = small if "task" not in told else {"": small}
         for name, one in tasks.items():
             lines.append(f"8-bit integers change {share_changed(one)}{f' of {name}' if name else ''}")
+    if scores := told.get("scores"):
+        metric, score = next(iter(scores.items()))
+        lines.append(f"in 8-bit integers its {metric} on test is {percent(score)}")
     for name in told.get("not_in_int8", ()):
         share = percent(told["adapters_int8"][name]["changed_predictions"])
         lines.append(f"the adapters of {name} are not in 8-bit integers, which would change {share} % of predictions")

@@ -15,7 +15,7 @@ from typing import Any, cast
 from graftwork.core.arguments import told_arguments
 from graftwork.core.example import Example
 from graftwork.core.part_settings import chosen_settings, split_words
-from graftwork.core.progress import Progress, part_of, silent
+from graftwork.core.progress import Progress, silent
 from graftwork.core.task import Dataset, positive_of
 from graftwork.data.readers.rejects import Bad
 from graftwork.errors import ConfigError, StorageError, UnknownName
@@ -65,9 +65,10 @@ def compress(
     one-sided 95 % interval, from a paired bootstrap, of the difference from the original. The test split is used once,
     for the module that is written. `rungs` names compressions, as "merge" or "vocabulary:common=8000"; the default is
     all of the ladder, exact ones first. If a compression stands there with several settings, the first that are kept
-    are the only ones. With a `runtime` ("onnx"), the last rungs export the module in fp32 and in 8-bit integers; if one
-    is kept, the new folder is an exported one, which opens like a module. The default ladder then omits compressions
-    that only store weights in fewer bits. `plan` is called before the first rung, with the rungs and their estimated
+    are the only ones, unless the last rung loses too much on top of them: then the next ones are tried too. With a
+    `runtime` ("onnx"), the last rungs export the module in fp32 and in 8-bit integers; if one is kept, the new folder
+    is an exported one, which opens like a module. The default ladder then omits compressions that only store weights in
+    fewer bits. `plan` is called before the first rung, with the rungs and their estimated
     seconds of training. `data` is the new place of the training file, if it was moved; `texts` a file of further inputs
     without labels.
 
@@ -84,10 +85,7 @@ def compress(
     with workplace(target) as work:
         search = RungSearch(opened, known, allow / 100, aim, seed, work)
         plan([(label, search.foreseen(compression)) for label, compression in chosen])
-        for place, (label, compression) in enumerate(chosen):
-            if not rungs and search.has_kept(label):
-                continue  # on the ladder the settings of a compression are alternatives, the strongest first
-            search.climb(label, compression, part_of(progress, place, len(chosen), label))
+        (search.climb_all if rungs else search.climb_alternatives)(chosen, progress)
         report = _report(search, allow)
         if report["kept"]:
             made = search.stage.module

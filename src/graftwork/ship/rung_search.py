@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import shutil
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from graftwork.core.meter import Stopwatch
 from graftwork.core.method import Logits
-from graftwork.core.progress import Progress
+from graftwork.core.progress import Progress, part_of
 from graftwork.errors import GraftworkError, StorageError
 from graftwork.machine.thread_count import limited_to
 from graftwork.module.exported_folder import is_exported
@@ -54,6 +54,10 @@ class RungTried:
     facts: Mapping[str, Any] = field(default_factory=dict)
     seconds: float = 0.0
 
+    def given_up(self) -> RungTried:
+        """Return it as one that another way to climb made superfluous."""
+        return replace(self, kept=False, verdict="given up: another way is better") if self.kept else self
+
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
         found: dict[str, Any] = {"rung": self.rung, "kept": self.kept, "exact": self.exact, "verdict": self.verdict}
@@ -83,6 +87,7 @@ class RungSearch:
         self.before: Logits = self.original.fitted.logits(self.data.validation.examples)
         self.per_text = (time.monotonic() - began) / len(self.data.validation.examples)  # seconds per prediction
         self.base = self.original  # what rungs are applied to: the stage's module, or the one it was exported from
+        self.ways_back: dict[int, tuple[Stage, TaskModule]] = {}  # place of a kept rung in `tried` -> what it climbed
         joules = 1.0 if self.aim == "joules" else None
         self.original_bytes = stored_with_backbone(self.original)
         self.stage = Stage(self.original, RelativeSpeed(1.0, joules), self.original_bytes)
@@ -97,10 +102,50 @@ class RungSearch:
         """Return whether training would be in vain: too few validation rows to show that any loss is small enough."""
         return isinstance(compression, Trains) and least_shown(len(self.data.validation.examples)) > self.allowed
 
-    def has_kept(self, label: str) -> bool:
-        """Return whether a rung of the same compression, with any settings, was kept."""
-        name = label.partition(":")[0]
-        return any(one.kept and one.rung.partition(":")[0] == name for one in self.tried)
+    def climb_all(self, rungs: Sequence[tuple[str, Compression]], progress: Progress) -> None:
+        """Try every rung in order. Raises as `climb`."""
+        for place, (label, compression) in enumerate(rungs):
+            self.climb(label, compression, part_of(progress, place, len(rungs), label))
+
+    def climb_alternatives(self, rungs: Sequence[tuple[str, Compression]], progress: Progress) -> None:
+        """Try rungs in order; settings of one compression are alternatives, the strongest first. Raises as `climb`.
+
+        Where the last rung, which gains most without training, loses too much on top of a trained network, the next
+        alternative to that network is climbed from, and the better end is taken.
+        """
+        self._climb_alternatives(rungs, 0, progress)
+        while self._lost_too_much() and (again := self._next_alternative(rungs)) is not None:
+            place, start = again
+            end, own, count = (self.stage, self.base), self.tried[place:], len(self.tried)
+            self.tried[place:] = [one.given_up() for one in own]
+            self.stage, self.base = self.ways_back[place]
+            self._climb_alternatives(rungs, start, progress)
+            if self.stage.value(self.aim) <= end[0].value(self.aim):
+                self.tried[place:] = [*own, *(one.given_up() for one in self.tried[count:])]
+                self.stage, self.base = end
+                return
+
+    def _climb_alternatives(self, rungs: Sequence[tuple[str, Compression]], start: int, progress: Progress) -> None:
+        for place, (label, compression) in list(enumerate(rungs))[start:]:
+            if not any(one.kept and _same(one.rung, label) for one in self.tried):
+                self.climb(label, compression, part_of(progress, place, len(rungs), label))
+
+    def _lost_too_much(self) -> bool:
+        """Return whether the last rung was refused for its loss."""
+        loss = self.tried[-1].loss
+        return loss is not None and not loss.most <= self.allowed + ROUNDING
+
+    def _next_alternative(self, rungs: Sequence[tuple[str, Compression]]) -> tuple[int, int] | None:
+        """Return a kept rung that trains, its place in `tried`, and the place in `rungs` of an untried alternative."""
+        known = {one.rung for one in self.tried}
+        untried = [
+            (place, label)
+            for place, (label, compression) in enumerate(rungs)
+            if label not in known and isinstance(compression, Trains)
+        ]
+        kept = [(place, one.rung) for place, one in enumerate(self.tried) if one.kept]
+        pairs = [(place, other) for place, rung in kept for other, label in untried if _same(rung, label)]
+        return pairs[0] if pairs else None
 
     def climb(self, label: str, compression: Compression, progress: Progress) -> None:
         """Try one rung on the current stage; if it is kept, its result is the new stage.
@@ -134,6 +179,8 @@ class RungSearch:
             made, pace(self.original, made, validation.examples, self.aim == "joules"), stored_with_backbone(made)
         )
         kept, verdict = self._verdict(compression.EXACT, loss, stage)
+        if kept:
+            self.ways_back[len(self.tried)] = self.stage, self.base
         self.tried.append(RungTried(label, verdict, kept, compression.EXACT, loss, stage, facts, seconds))
         if kept:
             self.stage = stage
@@ -152,3 +199,8 @@ class RungSearch:
         if loss.most <= self.allowed + ROUNDING:
             return True, "kept"
         return False, "loss too large" if loss.mean > self.allowed else "loss not shown to be small"
+
+
+def _same(rung: str, other: str) -> bool:
+    """Return whether two rungs are the same compression, with any settings."""
+    return rung.partition(":")[0] == other.partition(":")[0]
