@@ -194,13 +194,14 @@ def measure_missing(keys: Sequence[dict[str, Any]], given: argparse.Namespace, m
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
     """Return the table, a row for each finished line."""
     rows = [
-        "| set | teacher | seed | kept | per second | times | bytes, share | test | loss, at most | `tfidf_svm` |",
-        "|---" * 10 + "|",
+        "| set | teacher | seed | validation | kept | per second | times | bytes, share | test | loss, at most "
+        "| `tfidf_svm` |",
+        "|---" * 11 + "|",
     ]
     for line in lines:
-        found, name = line["found"], f"| {line['set']} | {line['teacher']} | {line['seed']}"
+        found, name = line["found"], f"| {line['set']} | {line['teacher']} | {line['seed']} | {line['validation']}"
         if not found["module"]:
-            rows.append(f"{name} | {found['reason']} | | | | | | |")
+            rows.append(f"{name} | {found['reason']}{' |' * 7}")
             continue
         rate, test = line["per_second"], found["test"]
         share, words = found["bytes"] / found["original"]["bytes"], line.get("counted_words")
