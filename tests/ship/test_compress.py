@@ -19,6 +19,7 @@ from graftwork.ship.compress import ladder
 from graftwork.ship.compression import CompressionData
 from graftwork.ship.compressions.distil import Distil
 from graftwork.ship.compressions.merge import Merge
+from graftwork.ship.compressions.prune import Prune
 from graftwork.ship.rung_measure import RelativeSpeed, ScoreLoss
 from graftwork.ship.rung_search import RungSearch, RungTried
 from graftwork.ship.runtime_rung import RuntimeRung
@@ -91,9 +92,10 @@ def test_a_loss_of_just_what_is_allowed_is_kept(tmp_path: Path, teacher: Teacher
 
 
 Outcomes = dict[tuple[str, ...], tuple[bool, float, float]]  # rungs kept before and this one -> kept, loss, speed
-HALF, THIRD, LAST = "distil", "distil:dropped=third", "onnx int8"
+HALF, THIRD, PRUNE, LAST = "distil", "distil:dropped=third", "prune", "onnx int8"
 STUDENTS: Outcomes = {
     (HALF,): (True, 0.019, 2.0),
+    (HALF, PRUNE): (False, 0.05, 2.5),  # on the other student it is not trained again
     (HALF, LAST): (False, 0.021, 4.5),
     (THIRD,): (True, 0.01, 1.5),
     (THIRD, LAST): (True, 0.015, 4.0),
@@ -125,7 +127,7 @@ def test_a_weaker_student_follows_where_the_last_rung_loses_too_much(
 
     monkeypatch.setattr(RungSearch, "climb", climb)
     search = RungSearch(module, data, 0.02, "speed", 0, tmp_path)
-    rungs = [(HALF, Distil()), (THIRD, Distil(dropped="third")), (LAST, RuntimeRung("onnx", True))]
+    rungs = [(HALF, Distil()), (THIRD, Distil(dropped="third")), (PRUNE, Prune()), (LAST, RuntimeRung("onnx", True))]
     search.climb_alternatives(rungs, silent)
     assert [one.rung for one in search.tried if one.kept] == kept
     assert search.stage.pace.ratio == (STUDENTS | other)[tuple(kept)][2]

@@ -111,7 +111,8 @@ class RungSearch:
         """Try rungs in order; settings of one compression are alternatives, the strongest first. Raises as `climb`.
 
         Where the last rung, which gains most without training, loses too much on top of a trained network, the next
-        alternative to that network is climbed from, and the better end is taken.
+        alternative to that network is climbed from, and the better end is taken. No rung is trained twice, so that the
+        time foreseen holds.
         """
         self._climb_alternatives(rungs, 0, progress)
         while self._lost_too_much() and (again := self._next_alternative(rungs)) is not None:
@@ -127,7 +128,8 @@ class RungSearch:
 
     def _climb_alternatives(self, rungs: Sequence[tuple[str, Compression]], start: int, progress: Progress) -> None:
         for place, (label, compression) in list(enumerate(rungs))[start:]:
-            if not any(one.kept and _same(one.rung, label) for one in self.tried):
+            trained = isinstance(compression, Trains) and any(one.rung == label for one in self.tried)
+            if not trained and not any(one.kept and _same(one.rung, label) for one in self.tried):
                 self.climb(label, compression, part_of(progress, place, len(rungs), label))
 
     def _lost_too_much(self) -> bool:
