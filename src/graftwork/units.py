@@ -48,7 +48,7 @@ def several(count: int, noun: str) -> str:
 
 
 def duration(seconds: float) -> str:
-    """Format a duration: `0.0042` is `4.2 ms`, `75` is `1 min 15 s`, `7300` is `2 h 1 min`, `200000` is `2 d 8 h`."""
+    """Format a duration: `0.0042` is `4.2 ms`, `75` is `1 min 15 s`, `7300` is `2 h 1 min`, `200000` is `2 d 7 h`."""
     if 0 < seconds < _CARRIES / 1000:
         return f"{seconds * 1e6:.3g} µs"
     if seconds < _CARRIES:

@@ -20,14 +20,16 @@ export function scaled(value, unit) {
   return `${digits(value)} ${unit}`.trim();
 }
 
-/** 0.0042 is "4.2 ms", 75 is "1 min 15 s". */
+/** 0.0042 is "4.2 ms", 75 is "1 min 15 s", 200000 is "2 d 7 h". */
 export function duration(seconds) {
   if (seconds > 0 && seconds < CARRIES / 1000) return `${three(seconds * 1e6)} µs`;
   if (seconds < CARRIES) return `${three(seconds * 1000)} ms`;
   if (seconds < 59.95) return `${three(seconds)} s`;
   const whole = Math.round(seconds);
   const minutes = Math.floor(whole / 60);
-  return minutes < 60 ? `${minutes} min ${whole % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (minutes < 60) return `${minutes} min ${whole % 60} s`;
+  const hours = Math.floor(minutes / 60);
+  return hours < 48 ? `${hours} h ${minutes % 60} min` : `${count(Math.floor(hours / 24))} d ${hours % 24} h`;
 }
 
 /** A fraction in points: 0.9612 is "96.1". */
