@@ -77,7 +77,7 @@ class UnknownName(ConfigError):
         super().__init__(
             f"unknown {noun} {name!r}",
             where=where,
-            expected=f"one of {', '.join(known)}" if known else "none is there",
+            expected=f"one of {', '.join(known)}" if known else "there is none yet",
             do=f"did you mean {near!r}?" if near else else_do,
         )
 

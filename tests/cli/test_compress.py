@@ -66,7 +66,7 @@ def test_rows_that_are_too_few_say_what_they_can_show() -> None:
         "reason": "no rung applies",
     }  # fmt: skip
     few, nothing = compress_lines(found)[-2:]
-    assert few == "41 rows of validation can't show a loss below 7.1 points: allow that, or give it 598 rows."
+    assert few == "41 rows of validation can't show a loss below 7.1 points: allow that much, or validate on 598 rows."
     assert nothing == "Nothing is written: no rung applies. The search took 1 s of processor time."
     assert "No number of rows" in compress_lines(found | {"rows_needed": None})[-2]
 

@@ -125,7 +125,7 @@ def _too_few(rows: int, needed: int | None) -> str:
         return "No number of rows can show that nothing at all is lost: allow more."
     least = math.ceil(1000 * least_shown(rows)) / 10
     what = f"{several(rows, 'row')} of validation can't show a loss below {least:.1f} points"
-    return f"{what}: allow that, or give it {needed:,} rows."
+    return f"{what}: allow that much, or validate on {needed:,} rows."
 
 
 def _outcome(found: Mapping[str, Any], metric: str) -> list[str]:

@@ -95,8 +95,9 @@ def _lines(told: dict[str, Any]) -> list[str]:
     lines = [f"{told['folder']}: {what}, for {told['to']}, {show(told['bytes'], 'B')}; see README.md there"]
     texts = several(told["texts"], "text")
     known = f", {told['known_rows']} of them from the module's data," if "known_rows" in told else ""
+    before = "before the conversion " if "int8" in told else ""
     apart = f"differ by at most {told['largest_difference']:.2g} from the module's"
-    lines.append(f"{'in fp32 ' * ('int8' in told)}the logits of {texts}{known} {apart}")
+    lines.append(f"{before}the logits of {texts}{known} {apart}")
     if "times_as_fast" in told:
         lines.append(
             f"it answers {told['times_as_fast']:.2g} times as many texts a second as the module, on one thread"

@@ -159,7 +159,7 @@ class _ShippedModules:
             if last.kept:
                 kept = kept.climbed(label, compression.EXACT)
                 if search.stage.pace.ratio < FASTER:
-                    continue  # what is not faster yet is no row
+                    continue  # a row is faster than its method
                 made = kept.row(search, last, clock.read().wall_seconds, self.worth)
                 self.rows.append(made)
                 self.modules[made["method"]] = (opened, search.stage.module)
@@ -212,7 +212,7 @@ class _KeptRungs:
             "loss": last.loss.mean,
             "loss_at_most": most,
             "exact": self.exact,
-            "shown": most <= worth + ROUNDING,
+            "shown": self.exact or last.loss.within(worth),
             "speed_ratio": last.stage.pace.ratio,
             "latency_ratio": latency,
             "bytes": last.stage.bytes,

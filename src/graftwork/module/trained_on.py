@@ -53,12 +53,9 @@ def reopen_data(recorded: Mapping[str, Any] | None, task: Task) -> tuple[Dataset
     return found, ""
 
 
-def own_data(module: TaskModule, moved_to: str | Path | None = None) -> Dataset:
-    """Reopen the data that `module` was trained on; `moved_to` is where its training file is now.
-
-    Raises `ConfigError` where it is not found unchanged.
-    """
-    recorded = with_data_at(module, moved_to).description.get("data")
+def own_data(module: TaskModule) -> Dataset:
+    """Reopen the data that `module` was trained on. Raises `ConfigError` where it is not found unchanged."""
+    recorded = module.description.get("data")
     found, reason = reopen_data(recorded, module.task)
     if found is None:
         do = "" if recorded is None else "name the training file where it is now: --data FILE"

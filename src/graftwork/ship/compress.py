@@ -25,7 +25,7 @@ from graftwork.module.confidence import held_out_summary
 from graftwork.module.exported_folder import is_exported
 from graftwork.module.file_rows import rows_for
 from graftwork.module.task_module import TaskModule, add_to_description
-from graftwork.module.trained_on import own_data
+from graftwork.module.trained_on import own_data, with_data_at
 from graftwork.registry import compressions, kinds
 from graftwork.ship.compressed_costs import compressed_costs
 from graftwork.ship.compression import Compression, CompressionData
@@ -78,8 +78,8 @@ def compress(
     """
     target, chosen = Path(folder), ladder(rungs, runtime)
     _require_settings(target, allow, aim)
-    opened = _opened(module)
-    dataset = own_data(opened, data)
+    opened = with_data_at(_opened(module), data)
+    dataset = own_data(opened)
     known = CompressionData(dataset.train, dataset.validation, tuple(_texts_of(opened, texts)))
     require_writable(target.absolute().parent)
     with workplace(target) as work:

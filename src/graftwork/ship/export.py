@@ -17,6 +17,7 @@ from graftwork.core.kind import NamesMistakes, OwnOutputs
 from graftwork.core.method import Logits
 from graftwork.core.progress import Progress, silent
 from graftwork.core.ragged import Ragged, flat
+from graftwork.core.task import Dataset, Split
 from graftwork.errors import ConfigError, IncompatibleModule
 from graftwork.io.files import file_digest, read_json, write_json
 from graftwork.io.new_folder import new_folder
@@ -32,7 +33,7 @@ from graftwork.ship.rung_measure import BATCH, latency_ratio, pace, scores_on, s
 from graftwork.ship.unwrapped import unwrapped
 from graftwork.units import percent, several
 
-CHECKED = 256  # rows at most that are compared, of the validation split, then of test, then of train
+CHECKED = 256  # rows of the data that are compared, at most
 ALLOWED = 1e-4  # largest difference of a logit in fp32, times the largest logit if that is above 1
 TESTED = 2_000  # rows of test at most that an 8-bit export is scored on: with more it has no score of its own
 MOST_CHANGED = 0.05  # share of predictions that 8-bit integers may change
@@ -65,13 +66,12 @@ def export(
     began, target = time.monotonic(), Path(folder)
     to = to.replace("-", "_")  # sentence-transformers, as the library is called
     opened = with_data_at(_on_the_cpu(module), data)
-    if data is not None:
-        own_data(opened)
-    told, texts = write_export(opened, target, to, int8, progress)
+    dataset = reopened(opened) if data is None else own_data(opened)
+    told, texts = write_export(opened, target, to, int8, splits_to_compare(dataset), progress)
     if isinstance(exporters.get(to), Opens):
         if int8:
             progress(0.8, "scoring")
-            told["scores"] = _scored(opened, target)
+            told["scores"] = _scored(target, dataset)
         if opened.description.get("costs"):
             progress(0.9, "timing answers")
             told["times_as_fast"] = _priced(opened, target, texts, time.monotonic() - began)
@@ -89,11 +89,12 @@ def _on_the_cpu(module: TaskModule | str | Path) -> TaskModule:
 
 
 def write_export(
-    opened: TaskModule, folder: Path, to: str, int8: bool, progress: Progress = silent
+    opened: TaskModule, folder: Path, to: str, int8: bool, splits: Sequence[Split], progress: Progress = silent
 ) -> tuple[dict[str, Any], list[Example]]:
     """Export as `export` does, but without timing and with an empty price tag: the module's own is for torch.
 
-    Returns what was compared, and examples of the task: rows of the module's data, or else the self-test.
+    Rows of `splits` are compared, those of the first one first. Returns what was compared, and examples of the task:
+    these rows, or else the self-test.
     """
     exporter = exporters.get(to)
     _require_fit(unwrapped(opened), exporter, to, int8)
@@ -102,7 +103,7 @@ def write_export(
         progress(0.1, "writing")
         exporter.write(exact, made)
         progress(0.5, "comparing")
-        examples, known = rows_to_compare(exact)
+        examples, known = rows_to_compare(exact, splits)
         logits = exact.fitted.logits(examples)
         difference = require_logits(exact, exporter.logits(made, exact, examples), logits, to)
         told: dict[str, Any] = {"texts": len(examples), "largest_difference": difference, "known_rows": known}
@@ -117,13 +118,11 @@ def write_export(
     return told, examples[-known:] if known else exact.self_test_examples()
 
 
-def _scored(module: TaskModule, folder: Path) -> dict[str, float]:
-    """Add the scores of an 8-bit folder on test; {} if the data is gone, or has more than `TESTED` rows of test."""
-    data, _ = reopen_data(module.description.get("data"), module.task)
+def _scored(folder: Path, data: Dataset | None) -> dict[str, float]:
+    """Add the scores of an 8-bit folder on test; {} without the data, or if test has more than `TESTED` rows."""
     if data is None or len(data.test.examples) > TESTED:
         return {}
-    logits = TaskModule.load(folder).fitted.logits(data.test.examples)
-    scores = scores_on(data.task, data.test, logits)
+    scores = scores_on(data.task, data.test, TaskModule.load(folder).fitted.logits(data.test.examples))
     add_to_description(folder, {"scores": scores})
     return scores
 
@@ -158,11 +157,19 @@ def _require_fit(module: TaskModule, exporter: Exporter, to: str, int8: bool) ->
         raise ConfigError(f"{to} is not written in 8-bit integers", do=f"omit --int8, or export to {', '.join(able)}")
 
 
-def rows_to_compare(module: TaskModule) -> tuple[list[Example], int]:
-    """Return the examples to compare, the last of them rows of the module's data, and the number of these rows."""
+def reopened(module: TaskModule) -> Dataset | None:
+    """Return the data that the module was trained on, or None where it is not found unchanged."""
+    return reopen_data(module.description.get("data"), module.task)[0]
+
+
+def splits_to_compare(data: Dataset | None) -> list[Split]:
+    """Return the splits whose rows are compared; train is last, because a module is surest of what it has learnt."""
+    return [] if data is None else [data.validation, data.test, data.train]
+
+
+def rows_to_compare(module: TaskModule, splits: Sequence[Split]) -> tuple[list[Example], int]:
+    """Return the examples to compare, the last of them rows of the splits, and the number of these rows."""
     tested = module.self_test_examples()
-    data, _ = reopen_data(module.description.get("data"), module.task)
-    splits = [] if data is None else [data.validation, data.test, data.train]  # of train it is too sure
     rows = [one for split in splits for one in split.examples[:CHECKED]]
     known = [replace(one, target=None) for one in rows[:CHECKED]]
     return [*tested, long_example(tested[0]), *known], len(known)
@@ -244,7 +251,7 @@ def changes(
 def share_changed(changed: Mapping[str, Any]) -> str:
     """Format the result of `changes`: `1.1 % of 265 predictions`."""
     share, of = percent(changed["changed_predictions"]), several(changed["predictions"], "prediction")
-    beyond = changed.get("beyond")
+    beyond = changed["beyond"]
     return f"{share} % of {of}" + (f" by more than {beyond:g} standard deviations of the targets" if beyond else "")
 
 

@@ -20,11 +20,13 @@ from graftwork.ship.export import (
     are_few,
     changes,
     long_example,
+    reopened,
     require_few,
     require_logits,
     rows_to_compare,
     same_logits,
     self_test_of,
+    splits_to_compare,
 )
 from graftwork.ship.exporter import ExportsBanks, Quantizes
 
@@ -146,7 +148,10 @@ class _TaskExport:
     @cached_property
     def _rows(self) -> dict[str, tuple[list[Example], Logits]]:
         """The rows that 8-bit integers are judged by, and their logits in fp32."""
-        rows = {name: rows_to_compare(module)[0] for name, module in self.modules.items()}
+        rows = {
+            name: rows_to_compare(module, splits_to_compare(reopened(module)))[0]
+            for name, module in self.modules.items()
+        }
         return {name: (own, self.modules[name].fitted.logits(own)) for name, own in rows.items()}
 
     def _changes(self) -> dict[str, Any]:

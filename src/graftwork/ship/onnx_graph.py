@@ -54,8 +54,8 @@ def write_graph(
     """
     free = {name: {0: ROWS, 1: LENGTH} for name in inputs}
     free |= {name: dict(enumerate(dimensions)) for name, dimensions in [*outputs.items(), *(others or {}).items()]}
-    silent = patch.object(torch._C, "_jit_onnx_log", lambda *graph: None)  # prints a graph that it can't write
-    with torch.no_grad(), tracing_context(), warnings.catch_warnings(), silent:
+    quiet = patch.object(torch._C, "_jit_onnx_log", lambda *graph: None)  # torch prints a graph that it can't write
+    with torch.no_grad(), tracing_context(), warnings.catch_warnings(), quiet:
         warnings.simplefilter("ignore")  # about shapes taken as constants: the comparison of logits finds wrong ones
         try:
             torch.onnx.export(

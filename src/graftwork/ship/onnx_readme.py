@@ -64,9 +64,9 @@ SEQUENCES = {  # roles -> (arguments of the program, a row, a sequence, how the 
     ("text",): ('"a text" …', "text", "a text", "sys.argv[1:]"),
     ("text_a", "text_b"): ('"a text" "its partner" …', "pair", "a pair", "[*zip(sys.argv[1::2], sys.argv[2::2])]"),
     ("text", "choices"): ('"a text" CHOICE CHOICE …', "choice", "a pair", "[(sys.argv[1], c) for c in sys.argv[2:]]"),
-    ("words",): ('"words apart" …', "word", "a list of words", '[[f" {word}" for word in words]]'),
+    ("words",): ("WORD WORD …", "word", "a list of words", '[[f" {word}" for word in words]]'),
     ("question", "words"): (
-        '"a question" "a passage that fits" …',
+        '"a question" WORD WORD …  (a passage that fits)',
         'word, after one for "no answer"',
         "a question and a list of words",
         '[([sys.argv[1]], [f" {word}" for word in words])]',

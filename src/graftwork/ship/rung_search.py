@@ -21,7 +21,6 @@ from graftwork.ship.rung_measure import RelativeSpeed, ScoreLoss, least_shown, l
 from graftwork.ship.unwrapped import unwrapped
 
 FEWER, FASTER = 0.99, 1.02  # shares of before: a rung is kept with at most these bytes, or at least this speed
-ROUNDING = 1e-9  # a loss of 12 rows of 600 is one of 2 points
 NO_SLOWER = 0.9  # an exact rung is slower if its relative speed is below this; a smaller change may be noise
 NO_LARGER = 1.05  # an exact rung is larger if its relative size is above this
 
@@ -55,8 +54,8 @@ class RungTried:
     seconds: float = 0.0
 
     def given_up(self) -> RungTried:
-        """Return it as one that another way to climb made superfluous."""
-        return replace(self, kept=False, verdict="given up: another way is better") if self.kept else self
+        """Return it as not kept, because other rungs gave a better result."""
+        return replace(self, kept=False, verdict="given up: other rungs gave more") if self.kept else self
 
     def as_json(self) -> dict[str, Any]:
         """Return it as JSON."""
@@ -72,7 +71,7 @@ class RungTried:
 
 @dataclass
 class RungSearch:
-    """A search in progress: the stage reached, and the rungs tried so far."""
+    """A search in progress: the rungs tried so far, and the stage that they have reached."""
 
     original: TaskModule
     data: CompressionData
@@ -86,11 +85,22 @@ class RungSearch:
         self.watch, began = Stopwatch(), time.monotonic()
         self.before: Logits = self.original.fitted.logits(self.data.validation.examples)
         self.per_text = (time.monotonic() - began) / len(self.data.validation.examples)  # seconds per prediction
-        self.base = self.original  # what rungs are applied to: the stage's module, or the one it was exported from
-        self.ways_back: dict[int, tuple[Stage, TaskModule]] = {}  # place of a kept rung in `tried` -> what it climbed
         joules = 1.0 if self.aim == "joules" else None
         self.original_bytes = stored_with_backbone(self.original)
-        self.stage = Stage(self.original, RelativeSpeed(1.0, joules), self.original_bytes)
+        self.first = Stage(self.original, RelativeSpeed(1.0, joules), self.original_bytes)
+
+    @property
+    def stage(self) -> Stage:
+        """The stage reached: that of the last rung kept, or the original."""
+        return self._stages()[-1]
+
+    @property
+    def base(self) -> TaskModule:
+        """The module that the next rung is applied to: the stage's, or the one that it was exported from."""
+        return [one.module for one in self._stages() if not is_exported(one.module.folder)][-1]
+
+    def _stages(self) -> list[Stage]:
+        return [self.first, *(one.stage for one in self.tried if one.kept and one.stage is not None)]
 
     def foreseen(self, compression: Compression) -> float | None:
         """Estimate the seconds of training of a rung; None if it does not train or will not be tried."""
@@ -110,24 +120,22 @@ class RungSearch:
     def climb_alternatives(self, rungs: Sequence[tuple[str, Compression]], progress: Progress) -> None:
         """Try rungs in order; settings of one compression are alternatives, the strongest first. Raises as `climb`.
 
-        Where the last rung, which gains most without training, loses too much on top of a trained network, the next
-        alternative to that network is climbed from, and the better end is taken. No rung is trained twice, so that the
-        time foreseen holds.
+        Where the last rung loses too much on top of a student, the next alternative to that student is tried, and the
+        rungs after it again. The better of the two results is kept. No rung is trained twice, so that the search takes
+        no longer than was foreseen.
         """
         self._climb_alternatives(rungs, 0, progress)
         while self._lost_too_much() and (again := self._next_alternative(rungs)) is not None:
             place, start = again
-            end, own, count = (self.stage, self.base), self.tried[place:], len(self.tried)
-            self.tried[place:] = [one.given_up() for one in own]
-            self.stage, self.base = self.ways_back[place]
+            before, value = list(self.tried), self.stage.value(self.aim)
+            self.tried[place:] = [one.given_up() for one in before[place:]]
             self._climb_alternatives(rungs, start, progress)
-            if self.stage.value(self.aim) <= end[0].value(self.aim):
-                self.tried[place:] = [*own, *(one.given_up() for one in self.tried[count:])]
-                self.stage, self.base = end
+            if self.stage.value(self.aim) <= value:
+                self.tried = [*before, *(one.given_up() for one in self.tried[len(before) :])]
                 return
 
     def _climb_alternatives(self, rungs: Sequence[tuple[str, Compression]], start: int, progress: Progress) -> None:
-        for place, (label, compression) in list(enumerate(rungs))[start:]:
+        for place, (label, compression) in enumerate(rungs[start:], start):
             trained = isinstance(compression, Trains) and any(one.rung == label for one in self.tried)
             if not trained and not any(one.kept and _same(one.rung, label) for one in self.tried):
                 self.climb(label, compression, part_of(progress, place, len(rungs), label))
@@ -135,7 +143,7 @@ class RungSearch:
     def _lost_too_much(self) -> bool:
         """Return whether the last rung was refused for its loss."""
         loss = self.tried[-1].loss
-        return loss is not None and not loss.most <= self.allowed + ROUNDING
+        return loss is not None and not loss.within(self.allowed)
 
     def _next_alternative(self, rungs: Sequence[tuple[str, Compression]]) -> tuple[int, int] | None:
         """Return a kept rung that trains, its place in `tried`, and the place in `rungs` of an untried alternative."""
@@ -181,13 +189,8 @@ class RungSearch:
             made, pace(self.original, made, validation.examples, self.aim == "joules"), stored_with_backbone(made)
         )
         kept, verdict = self._verdict(compression.EXACT, loss, stage)
-        if kept:
-            self.ways_back[len(self.tried)] = self.stage, self.base
         self.tried.append(RungTried(label, verdict, kept, compression.EXACT, loss, stage, facts, seconds))
-        if kept:
-            self.stage = stage
-            self.base = self.base if is_exported(folder) else made
-        else:
+        if not kept:
             shutil.rmtree(folder, ignore_errors=True)
 
     def _verdict(self, exact: bool, loss: ScoreLoss, stage: Stage) -> tuple[bool, str]:
@@ -198,7 +201,7 @@ class RungSearch:
         gain = stage.value(self.aim) / self.stage.value(self.aim)
         if gain < (1 / FEWER if self.aim == "bytes" else FASTER):
             return False, "no gain"
-        if loss.most <= self.allowed + ROUNDING:
+        if loss.within(self.allowed):
             return True, "kept"
         return False, "loss too large" if loss.mean > self.allowed else "loss not shown to be small"
 

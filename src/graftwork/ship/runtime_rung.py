@@ -40,7 +40,7 @@ class RuntimeRung:
         self, module: TaskModule, folder: Path, data: CompressionData, *, seed: int, progress: Progress = silent
     ) -> Mapping[str, Any]:
         """Export the module. Raises `IncompatibleModule` if the runtime gives other logits, and as `export`."""
-        told, _ = write_export(module, folder, self.runtime, self.int8, progress)
+        told, _ = write_export(module, folder, self.runtime, self.int8, [data.validation, data.train], progress)
         return {name: told[name] for name in ("texts", "largest_difference", INT8) if name in told}
 
 

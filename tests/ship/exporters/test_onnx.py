@@ -129,7 +129,7 @@ def test_the_price_is_that_of_what_was_exported(
     assert found["total_seconds"]["value"] > own["costs"]["total_seconds"]["value"]
     assert main(["price", str(tmp_path / "out"), "--predictions", "1e6"]) == 0
     assert "linear_probe > onnx costs" in capsys.readouterr().out
-    write_export(TaskModule.load(module(), device="cpu"), tmp_path / "untimed", "onnx", False)
+    write_export(TaskModule.load(module(), device="cpu"), tmp_path / "untimed", "onnx", False, [])
     assert main(["price", str(tmp_path / "untimed"), "--predictions", "1e6"]) == 2
     assert "the speed of predictions was not measured" in capsys.readouterr().err
 
@@ -292,7 +292,7 @@ def test_8_bit_integers_tell_what_they_change(
 @pytest.mark.parametrize("kind", ["classification", "multilabel", "regression", *ROWS])
 def test_a_change_is_that_of_a_whole_answer(kind: str, module: Callable[..., Path]) -> None:
     opened = TaskModule.load(module(kind, "lora"), device="cpu").in_fp32()
-    examples, _ = exporting.rows_to_compare(opened)
+    examples, _ = exporting.rows_to_compare(opened, exporting.splits_to_compare(exporting.reopened(opened)))
     examples = [one for one in examples if kind != "choice" or len(one.inputs["choices"]) > 1]
     logits = opened.fitted.logits(examples)
 

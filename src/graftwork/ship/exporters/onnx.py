@@ -48,7 +48,9 @@ class Onnx:
         if not isinstance(fitted, ReadsStates):
             return f"{module.description['method']['name']} doesn't answer from the states of one network"
         if any(isinstance(layer, Int8Map) for layer in backbone.module.modules()):
-            return "int8 made its matrices for torch: export the module that it was made of, with --int8"
+            return (
+                "its matrices are 8-bit integers for torch; the module that it was made of can be exported with --int8"
+            )
         if 4 * numbers_of(backbone.module) > MOST_BYTES:
             return "its weights are larger than the 2 GB that a graph in one file may have"
         return ""
