@@ -21,6 +21,7 @@ from graftwork.units import metric_title, named_scores, parse_bytes, percent, re
         (75, "s", "1 min 15 s"),
         (3599.7, "s", "1 h 0 min"),
         (7300, "s", "2 h 1 min"),
+        (200_000, "s", "2 d 7 h"),
         (4.7e12, "FLOP", "4.7 TFLOP"),
         (999.4, "bytes", "999 B"),
         (999.6, "bytes", "1 kB"),

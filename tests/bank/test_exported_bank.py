@@ -47,7 +47,9 @@ def bank(open_tiny: OpenSession, tmp_path: Path) -> Bank:
 
 
 @pytest.mark.slow
-def test_rows_of_all_tasks_are_answered_as_in_the_bank(bank: Bank, tmp_path: Path) -> None:
+def test_rows_of_all_tasks_are_answered_as_in_the_bank(
+    bank: Bank, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     told = export_bank({name: bank.module(name) for name in bank.tasks}, tmp_path / "out", to="onnx")
     assert told["tasks"] == len(METHODS) + 1 and told["largest_difference"] < 1e-4
     opened = ExportedBank.open(tmp_path / "out")
@@ -69,6 +71,8 @@ def test_rows_of_all_tasks_are_answered_as_in_the_bank(bank: Bank, tmp_path: Pat
         one.fitted.logits(one.examples(TEXTS)), bank.module("t1").fitted.logits(one.examples(TEXTS)), atol=1e-4
     )
     assert main(["predict", str(tmp_path / "out"), "t1", "good film"]) == 0
+    assert main(["predict", str(tmp_path / "out"), "t1"]) == 2
+    assert f"graft predict {tmp_path / 'out'} t1 " in capsys.readouterr().err
 
 
 @pytest.mark.slow

@@ -58,6 +58,8 @@ def test_a_damaged_task_is_listed_as_that_beside_the_others(graft: Graft, sessio
 def test_an_empty_bank_is_listed_and_shown(graft: Graft) -> None:
     made = graft("bank", "create", "b", "--backbone", "tiny_text", "--precision", "fp32")
     assert "created b, backbone tiny_text, revision " in made.out and "graft bank add b MODULE" in made.out
+    assert "graft bank add 'my bank' MODULE" in graft("bank", "create", "my bank").out
+    assert "graft bank create 'no bank'" in graft("bank", "ls", "no bank").err
     assert graft("bank", "ls", "b").out == "0 tasks, 0 B, in b\n"
     assert "tiny_text, revision" in graft("bank", "show", "b").out and "in fp32" in graft("bank", "show", "b").out
 

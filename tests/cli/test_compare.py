@@ -552,6 +552,9 @@ def test_ship_adds_compressed_modules_and_writes_the_one_to_ship(
     priced = json.loads(graft("price", "board", "--predictions", "1e6", "--json").out)
     assert {merged, smaller} <= {row["name"] for row in priced["rows"]} and priced["chosen"] == merged
     assert sorted(path.name for path in Path("board").iterdir()) == ["leaderboard.json", "report.html", "shipped"]
+    ratios = iter((0.95, 3.0))  # merged it is slower, and no row
+    slower = json.loads(graft(*asked, "--worth", "99", "--ship", "--json").out)
+    assert [row["method"] for row in slower["shipped"]["rows"]] == [smaller]
 
 
 @pytest.mark.slow

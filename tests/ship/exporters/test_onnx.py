@@ -94,6 +94,8 @@ def test_it_answers_as_the_module(
         assert answer["label"] == expected["label"]
         assert answer["probabilities"] == pytest.approx(expected["probabilities"], abs=1e-5)
     assert opened.cut(["long " * 1000, "short"]) == 1
+    assert main(["show", str(tmp_path / "out")]) == 2
+    assert "see README.md in this exported folder" in capsys.readouterr().err
     program = (tmp_path / "out" / "example.py").read_text()
     assert f"```python\n{program}```" in (tmp_path / "out" / "README.md").read_text()
     assert len(program.splitlines()) < 40
@@ -116,6 +118,12 @@ def test_data_that_was_moved_is_compared_where_it_is_now(module: Callable[..., P
     assert read_json(tmp_path / "out" / "graftwork.json")["data"]["files"]["data"] == str(there)
     with pytest.raises(ConfigError, match="the data that the module was trained on is needed"):
         export(folder, tmp_path / "more", to="onnx", data=tmp_path / "other.csv")
+
+
+def test_a_network_in_8_bit_integers_for_torch_is_refused(module: Callable[..., Path], tmp_path: Path) -> None:
+    compress(module(), tmp_path / "small", allow=100, aim="bytes", rungs="int8")
+    with pytest.raises(ConfigError, match="its matrices are 8-bit integers for torch"):
+        export(tmp_path / "small", tmp_path / "out", to="onnx")
 
 
 def test_the_price_is_that_of_what_was_exported(
