@@ -130,7 +130,9 @@ def test_a_ladder_of_taggers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
     task = Task.from_file(write(tmp_path), kind="tagging")
     ladder = climb(task, "1h", backbone="tiny_text", epochs=1, out=tmp_path / "ladder", runs=tmp_path / "runs")
     tried = {rung["method"]: rung["decision"] for rung in ladder.content["rungs"]}
-    assert tried["majority"] == tried["most_frequent_tag"] == "best so far" and "tfidf_svm" not in tried
+    simple = list(tried)[:2]  # both take milliseconds, and the one that is measured as faster comes first
+    assert set(simple) == {"majority", "most_frequent_tag"} and "tfidf_svm" not in tried
+    assert tried[simple[0]] == "best so far" and tried["most_frequent_tag"] == "best so far"
     assert ladder.content["chosen"]["method"] == "perceptron_tagger"
     assert [note.split()[0] for note in ladder.content["notes"]] == ["top_layers", "top_layers:k=3"]
 
