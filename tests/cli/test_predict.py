@@ -200,6 +200,7 @@ def test_a_pair_module_names_both_columns(graft: Graft, boards: Boards, written:
         ([], "give either texts or --file"),
         (["a text", "--file", "in.csv"], "give either texts or --file"),
         (["a text", "--out", "o.csv"], "--out needs --file"),
+        (["a text", "--keep", "id"], "--keep needs --file"),
         (["--file", "in.csv", "--out", "o.txt"], "unknown suffix '.txt'"),
         (["--file", "in.csv", "--out", "o.csv", "--json"], "--json cannot be used with --out"),
         (["--file", "in.csv", "--out", "o"], "the file's name has no suffix"),

@@ -66,6 +66,34 @@ def test_jsonl_has_the_texts_and_the_whole_answer(make: Callable[..., TaskModule
     assert lines == [{"text": text} | answer for text, answer in zip(TEXTS, expected, strict=True)]
 
 
+def test_columns_that_are_kept_stand_before_the_answer(make: Callable[..., TaskModule], tmp_path: Path) -> None:
+    module, out = make(), tmp_path / "out.csv"
+    rows = [{"id": number, "label": "new", "more": [1], "text": text} for number, text in enumerate(TEXTS, 7)]
+    keep = ["id", "label", "id"]
+    answer_file([module, module], write_rows(tmp_path / "in.jsonl", rows), out, refuse, keep=keep)
+    with out.open(newline="", encoding="utf-8") as stream:
+        written = list(csv.DictReader(stream))
+    name = module.task.name
+    assert list(written[0])[:4] == ["id", "label", "text", "predicted.label"] and f"{name}.label" in written[0]
+    assert [(row["id"], row["text"]) for row in written] == [(str(row["id"]), row["text"]) for row in rows]
+    assert [row["predicted.label"] for row in written] == [answer["label"] for answer in module.predict(TEXTS)]
+
+
+def test_kept_columns_of_rows_that_are_set_aside(make: Callable[..., TaskModule], tmp_path: Path) -> None:
+    """A broken row, a cell that can't be kept, and a row without a text: what is kept stays with its row."""
+    source, out = tmp_path / "in.jsonl", tmp_path / "out.jsonl"
+    texts = ['{"text": "fine", "id": "a"}', "{", '{"text": "bad", "id": null}', '{"text": " ", "id": "d"}']
+    source.write_text("\n".join([*texts, '{"text": "good", "id": ["e", "f"]}\n']), encoding="utf-8")
+    answer_file([make()], source, out, refuse, rejects=tmp_path / "bad.jsonl", keep=["id"])
+    lines = [json.loads(line) for line in out.read_text("utf-8").splitlines()]
+    assert [(line["line"], line["id"], line["text"]) for line in lines] == [(1, "a", "fine"), (5, ["e", "f"], "good")]
+    assert [json.loads(line)["line"] for line in (tmp_path / "bad.jsonl").read_text("utf-8").splitlines()] == [2, 3, 4]
+    with pytest.raises(ConfigError, match="no column 'ID'"):
+        answer_file([make()], source, out, refuse, keep=["ID"])
+    with pytest.raises(ConfigError, match="the answers have the input 'text' already"):
+        answer_file([make()], source, out, refuse, keep=["text"])
+
+
 def test_csv_can_be_read_back(make: Callable[..., TaskModule], tmp_path: Path) -> None:
     module, out = make(), tmp_path / "out.csv"
     assert ask(module, write_rows(tmp_path / "in.jsonl", [{"text": text} for text in TEXTS]), out) == len(TEXTS)

@@ -48,6 +48,9 @@ if TYPE_CHECKING:
 )
 @option("--out", metavar="FILE", help="Output file for --file, .jsonl, .csv or .tsv: one line per input.")
 @option(
+    "--keep", metavar="COL", multiple=True, help="Column of --file that the output repeats, such as an id. Repeatable."
+)
+@option(
     "--rejects",
     metavar="FILE",
     help="Write unreadable rows of --file to FILE with the reason, and continue. Predictions then "
@@ -64,6 +67,7 @@ def command(
     also: tuple[str, ...],
     source: str | None,
     out: str | None,
+    keep: tuple[str, ...],
     rejects: str | None,
     device: str,
     threads: int | None,
@@ -80,8 +84,10 @@ def command(
     Modules on the same backbone share its forward passes. In the output, predictions of --also are prefixed with the
     name of their task.
     """
-    if (out or rejects or columns) and not source:
-        first = "--out" if out else "--rejects" if rejects else f"--{next(iter(columns)).replace('_', '-')}"
+    given = {"--out": out, "--keep": keep, "--rejects": rejects}
+    given |= {f"--{role.replace('_', '-')}": column for role, column in columns.items()}
+    first = next((name for name, value in given.items() if value), None)
+    if first and not source:
         raise ConfigError(f"{first} needs --file", do="graft predict MODULE --file FILE --out OUT")
     if as_json and out:
         raise ConfigError("--json cannot be used with --out", do="omit --json; the suffix of --out decides the format")
@@ -103,7 +109,7 @@ def command(
 
     abstaining = Abstaining(abstain_below, target_precision)
     if source:
-        reading = (columns, Path(rejects) if rejects else None, abstaining)
+        reading = (columns, Path(rejects) if rejects else None, abstaining, keep)
         _answer_file(opened, Path(source), Path(out) if out else None, *reading)
     else:
         _answer_texts(opened, texts, as_json, abstaining)
@@ -127,11 +133,12 @@ def _answer_file(
     columns: dict[str, str],
     rejects: Path | None,
     abstaining: Abstaining,
+    keep: tuple[str, ...],
 ) -> None:
     from graftwork.module.predict_file import answer_file
 
     with progress_bar(shown=out is not None) as progress:
-        done = answer_file(modules, source, out, click.echo, progress, columns, rejects, abstaining)
+        done = answer_file(modules, source, out, click.echo, progress, columns, rejects, abstaining, keep)
     answers = several(done.rows, "answer")
     click.echo(f"{answers} in {out}" if out else answers, err=True)
     if done.rejected:

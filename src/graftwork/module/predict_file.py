@@ -17,6 +17,7 @@ from graftwork.errors import ConfigError, DataError
 from graftwork.io.files import writing
 from graftwork.module.abstaining import ANSWER_ALL, Abstaining, unsure
 from graftwork.module.file_rows import rows_for
+from graftwork.module.kept_columns import kept_of, line_of, rows_with
 from graftwork.module.predict_many import RowWindow, answer_windows, check_roles
 from graftwork.module.task_module import TaskModule
 
@@ -44,16 +45,18 @@ def answer_file(
     columns: Mapping[str, str] | None = None,
     rejects: Path | None = None,
     abstaining: Abstaining = ANSWER_ALL,
+    keep: Sequence[str] = (),
 ) -> RowCounts:
     """Predict for every row of `source`, into `out` (atomically) or line by line through `echo`.
 
     Fields of the first module's answers keep their names; those of the others are prefixed with their task's name.
     `columns` (role -> column) names the columns as for `rows_for`. Memory does not grow with the rows. Unreadable rows
     go to `rejects`, if given, and have no answer; the answers then include their `line`.
-    `abstaining` withholds unsure answers.
+    `abstaining` withholds unsure answers. The columns `keep` of `source` are repeated before each answer; a part of
+    the answer with the name of one of them is called `predicted.NAME`.
 
-    Raises `DataError` for a bad row or a missing column, `ConfigError` for an unknown suffix, or for modules with
-    different inputs or equal names.
+    Raises `DataError` for a bad row or a missing column, `ConfigError` for an unknown suffix, for modules with
+    different inputs or equal names, or as `rows_with`.
     """
     shape = out.suffix.lstrip(".").lower() if out else "jsonl"
     if shape not in SHAPES:
@@ -70,6 +73,8 @@ def answer_file(
     check_roles(modules)
     prefixes = prefixes_of(modules)
     read = rows_for(modules[0], source, columns or {})
+    if keep:
+        read = rows_with(keep, read, source, modules[0].roles)
     bad = Rejects(aside=rejects is not None)
     total = _check(read(), bad, progress)
     if rejects is not None:
@@ -122,10 +127,12 @@ def _as_json(given: Input | Media) -> str | list[str]:
 def merge_answers(
     inputs: Mapping[str, Any], answers: Sequence[Mapping[str, Any]], prefixes: Sequence[str]
 ) -> dict[str, Any]:
-    """Merge the inputs and every module's answer under its prefix."""
+    """Merge the inputs and every module's answer under its prefix; a part whose name is taken is `predicted.NAME`."""
     named: dict[str, Any] = dict(inputs)
     for answer, prefix in zip(answers, prefixes, strict=True):
-        named |= {f"{prefix}{key}": value for key, value in answer.items()}
+        for key, value in answer.items():
+            name = f"{prefix}{key}"
+            named[f"predicted.{name}" if name in inputs else name] = value
     return named
 
 
@@ -161,8 +168,8 @@ def _lines(window: RowWindow, prefixes: Sequence[str], shape: str, done: RowCoun
     """
     answers = zip(*window.answers, strict=True)
     rows = [
-        ({"line": int(example.id.rpartition("/")[2])} if placed else {})
-        | merge_answers(inputs_as_json(example), answer, prefixes)
+        ({"line": line_of(example)} if placed else {})
+        | merge_answers(kept_of(example) | inputs_as_json(example), answer, prefixes)
         for example, answer in zip(window.examples, answers, strict=True)
     ]
     first = not done.rows
