@@ -102,6 +102,18 @@ STUDENTS: Outcomes = {
 }
 
 
+def climbing(outcomes: Outcomes) -> Callable[[RungSearch, str, object, object], None]:
+    """Return a `climb` that applies nothing and has these outcomes."""
+
+    def climb(self: RungSearch, label: str, compression: object, progress: object) -> None:
+        kept, loss, speed = outcomes[(*(one.rung for one in self.tried if one.kept), label)]
+        stage = replace(self.stage, pace=RelativeSpeed(speed))
+        told = RungTried(label, "kept" if kept else "too lossy", kept, False, ScoreLoss(0.9, loss, loss), stage)
+        self.tried.append(told)
+
+    return climb
+
+
 @pytest.mark.parametrize(
     ("other", "kept"),
     [
@@ -115,15 +127,7 @@ def test_a_weaker_student_follows_where_the_last_rung_loses_too_much(
     other: Outcomes, kept: list[str], tmp_path: Path, teacher: Teacher, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     module, data = teacher()
-
-    def climb(self: RungSearch, label: str, compression: object, progress: object) -> None:
-        before = tuple(one.rung for one in self.tried if one.kept)
-        is_kept, loss, speed = (STUDENTS | other)[(*before, label)]
-        stage = replace(self.stage, pace=RelativeSpeed(speed))
-        told = RungTried(label, "kept" if is_kept else "too lossy", is_kept, False, ScoreLoss(0.9, loss, loss), stage)
-        self.tried.append(told)
-
-    monkeypatch.setattr(RungSearch, "climb", climb)
+    monkeypatch.setattr(RungSearch, "climb", climbing(STUDENTS | other))
     search = RungSearch(module, data, 0.02, "speed", 0, tmp_path)
     rungs = [(HALF, Distil()), (THIRD, Distil(dropped="third")), (PRUNE, Prune()), (LAST, RuntimeRung("onnx", True))]
     search.climb_alternatives(rungs, silent)
@@ -131,6 +135,38 @@ def test_a_weaker_student_follows_where_the_last_rung_loses_too_much(
     assert search.stage.pace.ratio == (STUDENTS | other)[tuple(kept)][2]
     given_up = [one.rung for one in search.tried if one.verdict.startswith("given up")]
     assert set(given_up).isdisjoint(kept) and (not given_up or len(search.tried) > len(rungs))
+
+
+QUARTER = "prune:columns=0.25"
+PRUNED: Outcomes = {
+    (HALF,): (True, 0.005, 2.0),
+    (HALF, QUARTER): (True, 0.019, 3.4),
+    (HALF, QUARTER, LAST): (False, 0.021, 9.0),
+    (HALF, PRUNE): (True, 0.015, 2.7),
+    (HALF, PRUNE, LAST): (True, 0.016, 7.4),
+    (THIRD,): (True, 0.004, 1.5),
+    (THIRD, LAST): (True, 0.01, 4.3),  # what was trained on the other student is not trained again
+}
+
+
+@pytest.mark.parametrize(
+    ("other", "kept", "tried"),
+    [
+        ({}, [HALF, PRUNE, LAST], 5),
+        ({(HALF, PRUNE, LAST): (False, 0.021, 7.4)}, [THIRD, LAST], 7),
+        ({(HALF, PRUNE, LAST): (False, 0.021, 7.4), (THIRD, LAST): (False, 0.03, 4.3)}, [HALF, QUARTER], 7),
+    ],
+)
+def test_the_last_rung_with_an_alternative_gives_way_first(
+    other: Outcomes, kept: list[str], tried: int, tmp_path: Path, teacher: Teacher, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module, data = teacher()
+    monkeypatch.setattr(RungSearch, "climb", climbing(PRUNED | other))
+    search = RungSearch(module, data, 0.02, "speed", 0, tmp_path)
+    weaker = [(THIRD, Distil(dropped="third")), (QUARTER, Prune(columns=0.25)), (PRUNE, Prune())]
+    search.climb_alternatives([(HALF, Distil()), *weaker, (LAST, RuntimeRung("onnx", True))], silent)
+    assert [one.rung for one in search.tried if one.kept] == kept and len(search.tried) == tried
+    assert search.stage.pace.ratio == (PRUNED | other)[tuple(kept)][2]
 
 
 def test_training_is_foreseen(tmp_path: Path, teacher: Teacher) -> None:
@@ -145,7 +181,8 @@ def test_exact_rungs_come_first_and_every_one_has_a_place() -> None:
     labels = [label for label, _ in ladder(())]
     assert labels[0] == "merge" and labels.index("vocabulary") < labels.index("vocabulary:common=8000")
     assert labels.index("distil:student=static") < labels.index("distil") < labels.index("distil:dropped=third")
-    assert labels.index("distil:dropped=third") < labels.index("vocabulary")
+    assert labels.index("distil:dropped=third") < labels.index("prune:columns=0.25") < labels.index("prune")
+    assert labels.index("prune") < labels.index("vocabulary")
     assert {label.partition(":")[0] for label in labels} <= set(compressions.names())
     with pytest.raises(UnknownName, match="merge"):
         ladder("merg")

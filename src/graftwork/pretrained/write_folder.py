@@ -26,7 +26,7 @@ def as_transformer(backbone: Backbone | None) -> TransformerBackbone:
     """Return `backbone` if it can be saved. Raises `ConfigError` for images, sounds, None, or one that writes."""
     if isinstance(backbone, TransformerBackbone) and not backbone.card.writes:
         return backbone
-    named = "a module without a backbone" if backbone is None else f"backbone {backbone.card.id!r}"
+    named = "a module without a backbone" if backbone is None else f"a backbone of type {backbone.card.family}"
     raise ConfigError(
         f"{named} can't be written as a folder of its own",
         expected="a text encoder or decoder of transformers' architectures, or minilm",

@@ -68,9 +68,8 @@ def compress(
     are the only ones, unless the last rung loses too much on top of them: then the next ones are tried too. With a
     `runtime` ("onnx"), the last rungs export the module in fp32 and in 8-bit integers; if one is kept, the new folder
     is an exported one, which opens like a module. The default ladder then omits compressions that only store weights in
-    fewer bits. `plan` is called before the first rung, with the rungs and their estimated
-    seconds of training. `data` is the new place of the training file, if it was moved; `texts` a file of further inputs
-    without labels.
+    fewer bits. `plan` is called before the first rung, with the rungs and their estimated seconds of training. `data`
+    is the new place of the training file, if it was moved; `texts` a file of further inputs without labels.
 
     Returns JSON: the rungs tried, the price of the search, scores on test, and "module", the folder, or None where no
     rung was kept and nothing was written. Raises `ConfigError` for settings and modules that do not fit, `DataError`

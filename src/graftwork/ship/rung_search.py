@@ -120,19 +120,19 @@ class RungSearch:
     def climb_alternatives(self, rungs: Sequence[tuple[str, Compression]], progress: Progress) -> None:
         """Try rungs in order; settings of one compression are alternatives, the strongest first. Raises as `climb`.
 
-        Where the last rung loses too much on top of a student, the next alternative to that student is tried, and the
-        rungs after it again. The better of the two results is kept. No rung is trained twice, so that the search takes
-        no longer than was foreseen.
+        Where the last rung loses too much on top of the others, the last of them that has an untried alternative gives
+        way to it, and the rungs after it are tried again; and so on. The best of the results is kept. No rung is
+        trained twice, so that the search takes no longer than was foreseen.
         """
         self._climb_alternatives(rungs, 0, progress)
+        best, value = list(self.tried), self.stage.value(self.aim)
         while self._lost_too_much() and (again := self._next_alternative(rungs)) is not None:
             place, start = again
-            before, value = list(self.tried), self.stage.value(self.aim)
-            self.tried[place:] = [one.given_up() for one in before[place:]]
+            self.tried[place:] = [one.given_up() for one in self.tried[place:]]
             self._climb_alternatives(rungs, start, progress)
-            if self.stage.value(self.aim) <= value:
-                self.tried = [*before, *(one.given_up() for one in self.tried[len(before) :])]
-                return
+            if self.stage.value(self.aim) > value:
+                best, value = list(self.tried), self.stage.value(self.aim)
+        self.tried = [*best, *(one.given_up() for one in self.tried[len(best) :])]
 
     def _climb_alternatives(self, rungs: Sequence[tuple[str, Compression]], start: int, progress: Progress) -> None:
         for place, (label, compression) in enumerate(rungs[start:], start):
@@ -146,16 +146,19 @@ class RungSearch:
         return loss is not None and not loss.within(self.allowed)
 
     def _next_alternative(self, rungs: Sequence[tuple[str, Compression]]) -> tuple[int, int] | None:
-        """Return a kept rung that trains, its place in `tried`, and the place in `rungs` of an untried alternative."""
+        """Return the last kept rung that trains and has an untried alternative, by its place in `tried`, and the place
+        in `rungs` of that alternative."""
         known = {one.rung for one in self.tried}
         untried = [
             (place, label)
             for place, (label, compression) in enumerate(rungs)
             if label not in known and isinstance(compression, Trains)
         ]
-        kept = [(place, one.rung) for place, one in enumerate(self.tried) if one.kept]
-        pairs = [(place, other) for place, rung in kept for other, label in untried if _same(rung, label)]
-        return pairs[0] if pairs else None
+        for place, one in reversed(list(enumerate(self.tried))):
+            others = [other for other, label in untried if one.kept and _same(one.rung, label)]
+            if others:
+                return place, others[0]
+        return None
 
     def climb(self, label: str, compression: Compression, progress: Progress) -> None:
         """Try one rung on the current stage; if it is kept, its result is the new stage.

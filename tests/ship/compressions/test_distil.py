@@ -16,6 +16,7 @@ from graftwork.module.task_module import TaskModule
 from graftwork.ship import teacher_answers
 from graftwork.ship.compression import CompressionData
 from graftwork.ship.compressions.distil import Distil
+from graftwork.ship.compressions.prune import Prune
 
 Teacher = Callable[..., tuple[TaskModule, CompressionData]]
 QUICK = {"epochs": 2, "invented": 1}
@@ -100,6 +101,7 @@ def test_word_vectors_are_made_of_the_network(tmp_path: Path, teacher: Teacher) 
     assert [answer["label"] in module.task.labels for answer in student.predict(["so fine", "never seen"])] == [
         True
     ] * 2
+    assert Prune().unfit(student) == "a backbone of type word_vectors can't be written as a folder of its own"
 
 
 @pytest.mark.slow
