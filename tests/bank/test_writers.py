@@ -184,6 +184,8 @@ def test_from_training_to_a_bank_on_the_command_line(
     assert code == 0 and (tmp_path / "out.csv").read_text().startswith(
         "text,probability,log_probability,cut,alternatives\n"
     )
+    assert graft(capsys, "predict", "shop.bank", "again", "--file", mood, "--keep", "text", "--out", "kept.csv")[0] == 0
+    assert (tmp_path / "kept.csv").read_text().startswith("text,predicted.text,probability,")
     assert "chrf" in graft(capsys, "score", "shop.bank", "last", last)[1]
     run = read_json(tmp_path / "shop.bank" / "tasks" / "last" / "1" / "module.json")["run"]
     code, said = graft(capsys, "verify", run)

@@ -90,8 +90,13 @@ def test_kept_columns_of_rows_that_are_set_aside(make: Callable[..., TaskModule]
     assert [json.loads(line)["line"] for line in (tmp_path / "bad.jsonl").read_text("utf-8").splitlines()] == [2, 3, 4]
     with pytest.raises(ConfigError, match="no column 'ID'"):
         answer_file([make()], source, out, refuse, keep=["ID"])
-    with pytest.raises(ConfigError, match="the answers have the input 'text' already"):
-        answer_file([make()], source, out, refuse, keep=["text"])
+
+
+def test_a_kept_column_counts_before_an_input_of_its_name(make: Callable[..., TaskModule], tmp_path: Path) -> None:
+    source, out = write_rows(tmp_path / "in.csv", [{"text": "old", "body": "good film"}]), tmp_path / "out.jsonl"
+    module = make()
+    answer_file([module], source, out, refuse, columns={"text": "body"}, keep=["text"])
+    assert json.loads(out.read_text("utf-8")) == {"text": "old"} | module.predict(["good film"])[0]
 
 
 def test_csv_can_be_read_back(make: Callable[..., TaskModule], tmp_path: Path) -> None:

@@ -13,7 +13,6 @@ from graftwork.data.readers.table import open_table
 from graftwork.errors import ConfigError, DataError
 from graftwork.io.gzip_files import plain_name
 from graftwork.module.input_format import Rows
-from graftwork.module.inputs import OF_ROLES
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,8 +25,8 @@ class ExampleWithKept(Example):
 def rows_with(columns: Sequence[str], read: Rows, source: Path, roles: Sequence[str]) -> Rows:
     """Return a reader of the same rows with the cells of `columns`; an example of several rows has those of its first.
 
-    Raises `ConfigError` for a column that the file lacks or that has the name of an input, and for SQuAD's JSON, which
-    has no columns. A row with an unreadable cell is yielded as `Bad`.
+    Raises `ConfigError` for a column that the file lacks, and for SQuAD's JSON, which has no columns. A row with an
+    unreadable cell is yielded as `Bad`.
     """
     if "question" in roles and Path(plain_name(source)).suffix == ".json":
         raise ConfigError(
@@ -36,10 +35,6 @@ def rows_with(columns: Sequence[str], read: Rows, source: Path, roles: Sequence[
             got="--keep",
             do="omit --keep; answers keep the file's order",
         )
-    names = frozenset().union(*OF_ROLES[tuple(roles)].names)
-    for column in columns:
-        if column in names:
-            raise ConfigError(f"the answers have the input {column!r} already", got=f"--keep {column}", do="omit it")
     table = open_table(source, spans="words" in roles)
     wanted = [column_of(table, "keep", column, column) for column in dict.fromkeys(columns)]
 

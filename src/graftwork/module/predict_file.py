@@ -125,14 +125,21 @@ def _as_json(given: Input | Media) -> str | list[str]:
 
 
 def merge_answers(
-    inputs: Mapping[str, Any], answers: Sequence[Mapping[str, Any]], prefixes: Sequence[str]
+    inputs: Mapping[str, Any],
+    answers: Sequence[Mapping[str, Any]],
+    prefixes: Sequence[str],
+    kept: Mapping[str, Any] | None = None,
 ) -> dict[str, Any]:
-    """Merge the inputs and every module's answer under its prefix; a part whose name is taken is `predicted.NAME`."""
-    named: dict[str, Any] = dict(inputs)
+    """Merge the cells `kept` of a row, the inputs and every module's answer under its prefix.
+
+    Of equal names a kept cell counts before an input, and a part of an answer is then called `predicted.NAME`.
+    """
+    kept = kept or {}
+    named = {**kept, **inputs, **kept}
     for answer, prefix in zip(answers, prefixes, strict=True):
         for key, value in answer.items():
             name = f"{prefix}{key}"
-            named[f"predicted.{name}" if name in inputs else name] = value
+            named[f"predicted.{name}" if name in kept else name] = value
     return named
 
 
@@ -169,7 +176,7 @@ def _lines(window: RowWindow, prefixes: Sequence[str], shape: str, done: RowCoun
     answers = zip(*window.answers, strict=True)
     rows = [
         ({"line": line_of(example)} if placed else {})
-        | merge_answers(kept_of(example) | inputs_as_json(example), answer, prefixes)
+        | merge_answers(inputs_as_json(example), answer, prefixes, kept_of(example))
         for example, answer in zip(window.examples, answers, strict=True)
     ]
     first = not done.rows
