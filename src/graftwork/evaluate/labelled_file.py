@@ -20,7 +20,7 @@ from graftwork.data.load import records_of
 from graftwork.data.readers.choice_tables import find_choice_columns
 from graftwork.data.readers.columns import find_columns, table_of
 from graftwork.data.readers.questions import questions_of
-from graftwork.data.readers.rejects import Rejects, require_apart, write_rejects
+from graftwork.data.readers.rejects import Rejects, file_changed, require_apart, write_rejects
 from graftwork.data.readers.table import Table
 from graftwork.errors import ConfigError, DataError, GraftworkError, clip, nearest
 from graftwork.module.file_rows import columns_of_training
@@ -54,7 +54,7 @@ class LabelledFile:
             rows += 1
             yield example
         if self.rows and (rows, len(bad.found)) != (self.rows, self.rejected or 0):
-            raise DataError("the file changed while it was read", where=str(self.path), do="run the same command again")
+            raise file_changed(self.path)
 
 
 def file_of(given: Any, task: Task, columns: Mapping[str, Any], needed: Sequence[str]) -> Path:

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from graftwork.core.example import Example
 from graftwork.data.readers.columns import column_of
-from graftwork.data.readers.rejects import Bad, Cell
+from graftwork.data.readers.rejects import Bad, Cell, file_changed
 from graftwork.data.readers.table import open_table
-from graftwork.errors import ConfigError, DataError
+from graftwork.errors import ConfigError
 from graftwork.io.gzip_files import plain_name
 from graftwork.module.input_format import Rows
 
@@ -47,9 +47,7 @@ def rows_with(columns: Sequence[str], read: Rows, source: Path, roles: Sequence[
             line = line_of(example)
             row = next((row for row in cells if row.line == line), None)
             if row is None:
-                raise DataError(
-                    "the file changed while it was read", where=str(source), do="run the same command again"
-                )
+                raise file_changed(source)
             if isinstance(row, Bad):
                 yield row
             else:

@@ -12,8 +12,8 @@ from typing import Any
 from graftwork.core.example import Example, Input
 from graftwork.core.media import Media
 from graftwork.core.progress import Progress, silent
-from graftwork.data.readers.rejects import Bad, Rejects, require_apart, write_rejects
-from graftwork.errors import ConfigError, DataError
+from graftwork.data.readers.rejects import Bad, Rejects, file_changed, require_apart, write_rejects
+from graftwork.errors import ConfigError
 from graftwork.io.files import writing
 from graftwork.module.abstaining import ANSWER_ALL, Abstaining, unsure
 from graftwork.module.file_rows import rows_for
@@ -165,7 +165,7 @@ def _good(examples: Iterator[Example | Bad], known: Rejects, source: Path) -> It
         else:
             yield example
     if len(again.found) != len(known.found):
-        raise DataError("the file changed while it was read", where=str(source), do="run the same command again")
+        raise file_changed(source)
 
 
 def _lines(window: RowWindow, prefixes: Sequence[str], shape: str, done: RowCounts, placed: bool) -> list[str]:

@@ -144,6 +144,11 @@ class Rejects:
             )
 
 
+def file_changed(path: Path) -> DataError:
+    """Return the error for a file whose second reading differs from the first."""
+    return DataError("the file changed while it was read", where=str(path), do="run the same command again")
+
+
 def require_apart(rejects: str | None, files: Mapping[str, Path]) -> None:
     """Raise `ConfigError` where the file for bad rows is also an input file."""
     for split, path in files.items():
